@@ -1,11 +1,11 @@
-/* Job: what a call leaves as the caller has it: errno, and whether its thread can be cancelled.
+/* Job: restore the caller's errno and cancellation state at the end of a call.
  * Owns: nothing.
- * Never: the signal mask, which only threads of ours have otherwise; floating-point
- *        modes (coll/modes.h).
+ * Never: changes the signal mask (only our threads have another one) or floating-point modes
+ *        (coll/modes.h).
  *
- * A thread that is cancelled in a call is cancelled behind it: in the middle it would leave its
- * comm in use for ever. So what can sleep, read a file or make a thread stands under CALLER_KEPT;
- * what spins meets no cancellation point. Cost: 15 ns. */
+ * A thread that is cancelled in a call is cancelled after it: in the middle it would leave its comm
+ * in use for ever. So code that can sleep, read a file or make a thread stands under CALLER_KEPT.
+ * A spin meets no cancellation point. Cost: 15 ns. */
 #ifndef TUTTI_OS_CALLER_H
 #define TUTTI_OS_CALLER_H
 
@@ -28,7 +28,7 @@ static inline void caller_end(struct caller *caller)
     errno = caller->error;
 }
 
-/* A declaration, the first of a function; it counts until the function returns. */
+/* The first declaration of a function; holds until the function returns. */
 #define CALLER_KEPT __attribute__((cleanup(caller_end), unused)) \
     struct caller caller_kept = caller_begin()
 

@@ -1,6 +1,6 @@
-/* Limits hold for a group and everything under it, so the tightest of the whole path counts. The
- * two versions differ only in where their trees are mounted and in file names: the walk offers
- * every directory, the looker knows the names.
+/* A limit holds for a group and all groups under it, so the smallest one on the whole path counts.
+ * Versions 1 and 2 differ in their mount points and file names only: the walk passes each
+ * directory, the callback knows the file names.
  * Cost: some tens of failing opens, once at start. */
 #include "os/cgroup.h"
 
@@ -12,7 +12,7 @@
 
 enum { PATH_ROOM = 1024, TEXT_ROOM = 8192 };
 
-/* One of its components is "..": not a name that merely begins so. */
+/* True: a component is "..". A name that only begins with ".." does not count. */
 static bool climbs(const char *path)
 {
     for (const char *at = path; (at = strstr(at, "/..")) != NULL; at += 3)
@@ -101,7 +101,7 @@ void cgroup_walk(const char *root, const char *text, const char *controller,
         loop_line(root, line, len, controller, look, arg);
         line += len + (line[len] == '\n');
     }
-    /* No line at all (a hidden /proc): what is mounted here is still a limit. */
+    /* no line at all (a hidden /proc): the mounted group is still a limit */
     look(root, arg);
     loop_mount(root, controller, strlen(controller), "", 0, look, arg);
 }

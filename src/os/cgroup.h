@@ -1,14 +1,14 @@
-/* Job: the directories of this process's control group and of all above it, for whoever looks
- *      for a limit.
+/* Job: walk the directories of this process's control group and of all groups above it, where
+ *      limits are found.
  * Owns: nothing.
- * Never: which limit. For the rooms of this floor. */
+ * Never: knows the limits. For the rooms of this floor. */
 #ifndef TUTTI_OS_CGROUP_H
 #define TUTTI_OS_CGROUP_H
 
-/* Calls look for every directory that may hold files of `controller` ("cpu", "memory"), of version
-   1 and of version 2 alike, from the group itself up to the root of each mount. root:
-   "/sys/fs/cgroup"; text: what /proc/self/cgroup says. Directories need not exist (in a container
-   the path is often the host's): look ignores what it cannot read. */
+/* Calls look for each directory that may hold files of `controller` ("cpu", "memory"), in versions
+   1 and 2, from the group up to the root of each mount. root: "/sys/fs/cgroup". text: content of
+   /proc/self/cgroup. A directory may not exist (in a container the path is often the host's): look
+   ignores files that it cannot read. */
 void cgroup_walk(const char *root, const char *text, const char *controller,
                  void (*look)(const char *dir, void *arg), void *arg);
 

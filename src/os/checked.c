@@ -1,6 +1,6 @@
-/* By the library that memcheck puts into each program, which is the one sign that needs no header
- * of valgrind's. The environment tells it. The loader's own list would be under a lock that a fork
- * can leave held for ever. */
+/* The sign is the library that memcheck preloads into each program: it needs no header of valgrind.
+ * It is read from the environment. The loader's own list is under a lock that a fork can leave held
+ * for ever. Cost: one getenv. */
 #include "os/checked.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Job: does memcheck (valgrind) run this process?
+/* Job: find out whether memcheck (valgrind) runs this process.
  * Owns: nothing.
- * Never: what follows from it. */
+ * Never: acts on it. */
 #ifndef TUTTI_OS_CHECKED_H
 #define TUTTI_OS_CHECKED_H
 

@@ -1,7 +1,7 @@
-/* Spinning pays only where every rank has a CPU of its own, so the number counted here decides how
- * the whole job waits. The affinity mask says where a thread may run, a cgroup quota how much of
- * that time it gets; a container usually has the quota alone. Cost: one system call for the mask,
- * some tens of small reads for the quota: once at start, not in a wait. */
+/* Spinning helps only if every rank has a CPU of its own, so this number decides how the job waits.
+ * The affinity mask says where a thread may run; a cgroup quota how much of that time it gets. A
+ * container usually has the quota only.
+ * Cost: one system call for the mask, some tens of small reads for the quota; once at start. */
 #include "os/cpu.h"
 
 #include "base/text.h"
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The raw call wants room for every CPU the kernel was built for, 8,192 today. */
+/* The system call needs room for every CPU the kernel was built for, 8,192 today. */
 enum { MASK_WORDS = 512, PATH_ROOM = 96 };
 
 static int read_mask(uint64_t mask[MASK_WORDS])
@@ -147,8 +147,7 @@ int cpu_siblings(void)
     return count > 0 ? count : 1;
 }
 
-/* The first of these lines that the beginning of /proc/cpuinfo has: each architecture has its
- * own words. */
+/* The first of these keys in the beginning of /proc/cpuinfo: each architecture has its own. */
 void cpu_model(char *name, size_t room)
 {
     static const char *const keys[] = { "model name", "Model", "cpu model", "cpu", "CPU part" };

@@ -1,6 +1,6 @@
-/* Job: which CPUs this process may use, and staying on one of them.
+/* Job: find the CPUs that this process may use; bind a thread to one of them.
  * Owns: nothing.
- * Never: ranks.
+ * Never: knows ranks.
  * CPUs allowed = affinity mask ∩ cgroup quota (v1 cpu.cfs_quota_us / cfs_period_us, v2 cpu.max, all
  * ancestors), rounded up, at least 1. */
 #ifndef TUTTI_OS_CPU_H
@@ -17,15 +17,15 @@ int cpu_quota(void);                         /* CPUs by cgroup quota, rounded up
 /* Binds the calling thread to the index-th CPU of its mask (index modulo their number). The CPU
  * or -errno. */
 int cpu_bind(int index);
-/* cpu_quota under another root than /sys/fs/cgroup and with another text than /proc/self/cgroup:
- * for tests. */
+/* cpu_quota with a root instead of /sys/fs/cgroup and a text instead of /proc/self/cgroup: for
+ * tests. */
 int cpu_quota_at(const char *root, const char *cgroup_text);
-/* What a machine is known by: CPUs online, whoever may use them, within the cgroup's quota; the
- * processor's name, "unknown processor". */
+/* The machine's identity: CPUs online (of all, within the cgroup's quota); the processor's name, or
+ * "unknown processor". */
 int cpu_machine(void);
 void cpu_model(char *name, size_t room);
-/* hardware threads of the core that CPU 0 is one of, itself among them; >= 1 */
+/* Hardware threads of CPU 0's core, CPU 0 included; >= 1. */
 int cpu_siblings(void);
-size_t cpu_cache_bytes(int level);  /* data cache of CPU 0; 0: unknown (a guess is the caller's) */
+size_t cpu_cache_bytes(int level);  /* data cache of CPU 0; 0: unknown */
 
 #endif

@@ -1,20 +1,20 @@
-/* Job: small files of /proc and /sys as strings, and descriptors out of the way of programs.
+/* Job: read small files of /proc and /sys; give descriptors high numbers, which programs seldom
+ *      use.
  * Owns: nothing.
- * Never: what a file means. */
+ * Never: interprets a file. */
 #ifndef TUTTI_OS_FILE_H
 #define TUTTI_OS_FILE_H
 
 #include <stddef.h>
 
-/* Up to room - 1 bytes from the file's beginning, 0 behind them. Their number or a negative errno
- * (text is "" then). */
+/* Reads up to room - 1 bytes from the file's beginning, and ends them with 0. Their number, or a
+ * negative errno with text "". */
 int file_read(const char *path, char *text, size_t room);
 
-/* The same descriptor at a number of 100 or more, CLOEXEC; `fd` is closed. Where the limits forbid
-   it, fd itself: a low number is a nuisance to programs that count descriptors, not a failure. */
+/* Moves a descriptor to a number of 100 or more, CLOEXEC, and closes `fd`. If the limits forbid
+   that, fd itself: a low number only disturbs programs that count descriptors. */
 int file_move_up(int fd);
-/* A second descriptor of the same, placed likewise, or a negative errno: -EMFILE where no
- * number is free. */
+/* A duplicate at a number of 100 or more, or a negative errno; -EMFILE: no number is free. */
 int file_copy_up(int fd);
 
 #endif

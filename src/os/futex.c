@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of our own, because headers older than 5.16 have neither the number (the same on every
- * architecture) nor the shape. */
+/* Declared here, because headers older than 5.16 lack the number (the same on every architecture)
+ * and the struct. */
 enum { NUMBER_OF_FUTEX_WAITV = 449, WORD_OF_32_BITS = 2 };
 
 struct watched { uint64_t value, address; uint32_t flags, reserved; };
@@ -53,8 +53,7 @@ int futex_wait_any(const struct futex_word *words, int n, uint64_t timeout_ns)
     return errno == EPERM ? -ENOSYS : -errno;
 }
 
-/* errno is put back: this one is called in signal handlers, under code that is about to look at its
- * own errno. */
+/* Restores errno: it is called in signal handlers, and the interrupted code may read its errno. */
 int futex_wake(shared32 *word, int n)
 {
     int saved = errno;

@@ -1,7 +1,7 @@
-/* Sequenced packets: a message arrives whole or not at all, its descriptor with it, and the end of
- * the other side is seen. An abstract name vanishes with its socket. A name on disk outlives a
- * killed listener, so a listener on a path first looks whether anybody answers there, under a lock
- * on the directory (which leaves nothing behind), and removes a dead one.
+/* Sequenced packets: a message arrives whole or not at all, with its descriptor, and the end of the
+ * other side is seen. An abstract name ends with its socket. A name on disk outlives a killed
+ * listener. So a listener on a path first tries to connect there, under a lock on the directory
+ * (which leaves no file), and removes a dead socket.
  * Cost: a connection and a message each way, some 20 us; once per rank. */
 #include "os/handover.h"
 
@@ -73,8 +73,8 @@ static int connect_to(const struct address *address, int type)
     return fd;
 }
 
-/* The descriptor that holds the lock, or -errno. Nobody waits for it: who meets it locked tries the
- * whole meeting again. */
+/* The descriptor that holds the lock, or -errno. It does not wait: a rank that finds it locked
+ * tries the whole meeting again. */
 static int lock_directory(const char *path)
 {
     char directory[sizeof(struct sockaddr_un)];
@@ -92,16 +92,16 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-/* connect refuses a plain file in the same words as a dead socket; a file is somebody's,
- * and stays. */
+/* connect gives the same error for a plain file as for a dead socket. A plain file is not ours: it
+ * stays. */
 static bool is_socket(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* All who bind here hold the lock until they listen, so a name that refuses under the lock is a
- * dead one. */
+/* Every listener holds the lock from bind to listen, so a name that refuses under the lock is
+ * dead. */
 static int listen_on_path(const char *path, const struct address *address)
 {
     int lock = lock_directory(path);
@@ -121,7 +121,7 @@ static int listen_on_path(const char *path, const struct address *address)
     return fd;
 }
 
-/* Where nobody else can bind a name, nor take one away. */
+/* A directory in which no other user can bind or remove a name. */
 static const char *own_directory(void)
 {
     static const char *const variables[] = { "XDG_RUNTIME_DIR", "HOME" };
@@ -199,14 +199,14 @@ int handover_accept(int listener)
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
             return fd;
-        if (errno == EINVAL)                         /* deafened, and nobody is left */
+        if (errno == EINVAL)                         /* deafened, and no connection is left */
             return -EAGAIN;
         if (errno != EINTR && errno != ECONNABORTED)
             return -errno;
     }
 }
 
-/* A path is taken away whole: a socket there that refuses would be taken for one of the dead. */
+/* Unlinks a path: a socket there that refuses would count as dead. */
 void handover_deafen(int listener, const char *name)
 {
     if (name[0] == '/')
@@ -233,8 +233,8 @@ int handover_peer(int fd, struct handover_peer *peer)
     return 0;
 }
 
-/* Waits for `events`, at most until end_ns. 0 or an error; a signal is not one, its
- * handler has run. */
+/* Waits for `events` until end_ns at most. 0 or -errno. A signal is no error: its handler has run.
+ * */
 static int wait_for(int fd, short events, int timeout_ms, uint64_t end_ns)
 {
     for (;;) {
@@ -300,8 +300,8 @@ int handover_send(int fd, const void *bytes, size_t n, int pass_fd, int timeout_
     }
 }
 
-/* The first descriptor in the message, moved up; the others are closed, or a stranger could fill
- * our table. */
+/* The first descriptor in the message, moved up. The others are closed: a stranger could fill our
+ * table. */
 static int take_descriptor(struct msghdr *message)
 {
     int first = -1;
@@ -321,7 +321,7 @@ static int take_descriptor(struct msghdr *message)
     return first < 0 ? -1 : file_move_up(first);
 }
 
-/* Who sent it? In a box alone: a connection's other end is known before. */
+/* The sender of a message in a box. A connection's other end is known before. */
 static bool is_stranger(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {

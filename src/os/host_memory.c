@@ -1,7 +1,7 @@
-/* The three ranges are the kernel's: a program's data stays where it was loaded, the heap grows and
- * shrinks at its end only, and a stack that has grown keeps what it has. Nothing else is ever
- * placed there, so what was found once holds for good; a forked child has them at the same
- * addresses. Stacks of other threads are ordinary mappings that come and go, and are left out.
+/* The kernel sets the three ranges: a program's data stays where it was loaded, the heap grows and
+ * shrinks at its end only, and a stack keeps the pages it has. No other memory is ever placed
+ * there, so they are found once; a forked child has them at the same addresses. Stacks of other
+ * threads are mappings that come and go: they are left out.
  * Cost: three looks into the table of mappings, once. */
 #include "os/host_memory.h"
 
@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* The program's own headers: where the kernel says that they lie is where they say they lie, but
- * for what the program was moved by. */
+/* The program's headers: their real address minus the address in them is the load offset. */
 static void find_data(struct host_memory *ground)
 {
     /* an address, by the kernel's word */

@@ -1,7 +1,7 @@
-/* Job: which addresses are this process's own ordinary memory for as long as it lives, whatever is
- *      loaded into it later: the program's variables, its heap, the stack of its first thread.
+/* Job: find the addresses that are ordinary memory for the process's whole life: the program's
+ *      variables, its heap, the stack of its first thread.
  * Owns: nothing.
- * Never: says what memory beside these is; it may be ordinary, too. */
+ * Never: says anything about other memory; it may be ordinary, too. */
 #ifndef TUTTI_OS_HOST_MEMORY_H
 #define TUTTI_OS_HOST_MEMORY_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* from its start; beyond lie mappings, whose address alone then says so */
+/* most bytes of the heap; an address beyond is in a mapping */
 #define GROUND_HEAP_MOST (UINT64_C(1) << 40)
 
 /* a range that is not known is empty */
@@ -23,8 +23,7 @@ static inline bool host_memory_fixed(const struct host_memory *ground, uintptr_t
         || at - ground->data_from < ground->data_to - ground->data_from;
 }
 
-/* The heap ends where the system says that it ends by now: a call, so what lies far from where it
- * begins is not worth it. */
+/* The heap's end is asked of the system (sbrk), but only for an address within GROUND_HEAP_MOST. */
 static inline bool host_memory_heap(const struct host_memory *ground, uintptr_t at)
 {
     uintptr_t offset = at - ground->heap_from;
@@ -32,7 +31,7 @@ static inline bool host_memory_heap(const struct host_memory *ground, uintptr_t 
         && offset < (uintptr_t)sbrk(0) - ground->heap_from;
 }
 
-/* Some 2 ns: for those who would otherwise ask the loader or a driver. */
+/* True: host memory for sure. Some 2 ns, where the loader or a driver would cost more. */
 static inline bool host_memory_has(const struct host_memory *ground, const void *at)
 {
     return host_memory_fixed(ground, (uintptr_t)at) || host_memory_heap(ground, (uintptr_t)at);

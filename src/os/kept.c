@@ -1,8 +1,9 @@
-/* fstat tells files, sockets, memory apart, and from Linux 6.9 on processes. All that has no inode
- * of its own (eventfd, io_uring, a process before that) shows one and the same: there the kernel's
- * name of its kind is taken, and the number that /proc shows of it. Without /proc all of these are
- * alike, and believed; so is what fstat may not look at. Of a process that has been reaped the
- * number is gone: the kind alone is left. */
+/* fstat tells files, sockets and memory apart; from Linux 6.9 on also processes. Descriptors
+ * without an inode of their own (eventfd, io_uring, older pidfds) share one inode: for these the
+ * kernel's name of the kind and the number in /proc are compared. Without /proc they all look
+ * alike, and count as unchanged; so does a descriptor that fstat may not look at. A reaped process
+ * has no number any more: only the kind is compared.
+ * Cost: in kept.h. */
 #include "os/kept.h"
 
 #include "base/text.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define UNKNOWN UINT64_MAX             /* a file that the system does not tell: believed */
+#define UNKNOWN UINT64_MAX             /* the system does not say: counts as unchanged */
 
 enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
 

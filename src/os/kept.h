@@ -1,29 +1,28 @@
-/* Job: a descriptor that is kept while the program runs, and is what it was or is
- *      nobody's business.
- * Owns: the descriptor, once it is given.
- * Never: what it is for.
+/* Job: keep a descriptor for long, and notice when its number has become another file.
+ * Owns: the descriptor that it was given.
+ * Never: knows what the descriptor is for.
  *
- * A program may close all numbers that it did not open (closefrom, a daemon's beginning) and give
- * them to files of its own. So each kept one is known by its file, and is looked at before it is
- * used and before it is closed: one that has become another file is lost, and is neither. A thread
- * that closes between the look and the use is not guarded against. */
+ * A program may close all numbers that it did not open (closefrom, a daemon's start) and use them
+ * for files of its own. So a kept descriptor is known by its file, which is checked before each use
+ * and before the close. One that has become another file is lost: it is neither used nor closed.
+ * There is no guard against a thread that closes it between check and use. */
 #ifndef TUTTI_OS_KEPT_H
 #define TUTTI_OS_KEPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* file: of device, inode, kind; number: of a process or an eventfd, which on many kernels share one
- * inode; 0: none. */
+/* file: from device, inode, kind. number: of a process or an eventfd, which share one inode on many
+ * kernels; 0: none. */
 struct kept { int fd; uint64_t file, number; };
 
 #define KEPT_NONE ((struct kept){ -1, 0, 0 })
 
-/* What fd is now; < 0: KEPT_NONE. 0.3 us; of what has no file (eventfd, a process before Linux 6.9)
- * some 5 us, by /proc. */
+/* The file behind fd now; fd < 0: KEPT_NONE. 0.3 us; some 5 us by /proc for an eventfd, or for a
+ * process before Linux 6.9. */
 struct kept kept_of(int fd);
-bool kept_is(const struct kept *kept);            /* is it still that? */
-int  kept_fd(const struct kept *kept);            /* its number, or -EBADF: lost, or never there */
-void kept_close(struct kept *kept);               /* if it still is that; KEPT_NONE afterwards */
+bool kept_is(const struct kept *kept);            /* true: the number is still that file */
+int  kept_fd(const struct kept *kept);            /* its number; -EBADF: lost, or never there */
+void kept_close(struct kept *kept);               /* closes it if not lost; KEPT_NONE afterwards */
 
 #endif

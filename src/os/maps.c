@@ -1,9 +1,8 @@
-/* PROCMAP_QUERY (Linux 6.11) answers for one address; before, the table is read as text from its
- * beginning, up to the line that is wanted: a microsecond against 0.2 ms for 1,000 mappings. A
- * stack that grows is told by mprotect, which knows a flag that only such a mapping takes, and
- * changes nothing on one that can be read and written anyhow.
- * pthread_getattr_np tells the calling thread's own stack; those of other threads look like any
- * other memory. */
+/* PROCMAP_QUERY (Linux 6.11) answers for one address, in a microsecond. On older kernels the table
+ * is read as text up to the wanted line: 0.2 ms for 1,000 mappings.
+ * A stack that grows is found by mprotect with PROT_GROWSDOWN, which only such a mapping accepts;
+ * on a readable and writable mapping it changes nothing. pthread_getattr_np gives the calling
+ * thread's own stack. Stacks of other threads look like other memory. */
 #include "os/maps.h"
 
 #include <errno.h>
@@ -147,7 +146,7 @@ static bool grows_down(uintptr_t at)
     return mprotect((void *)(at / page * page), page, PROT_READ | PROT_WRITE | PROT_GROWSDOWN) == 0;
 }
 
-/* What is wrong with the mapping as ordinary memory at `at`; NULL: nothing. */
+/* Why the mapping is no ordinary memory at `at`; NULL: it is. */
 static const char *what_else(const struct mapping *m, uintptr_t at)
 {
     if (m->from > at)

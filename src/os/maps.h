@@ -1,4 +1,4 @@
-/* Job: what kind of memory lies at an address of this process.
+/* Job: find the kind of memory at an address of this process.
  * Owns: nothing.
  * Never: changes a mapping. */
 #ifndef TUTTI_OS_MAPS_H
@@ -16,16 +16,16 @@ struct mapping {
     char name[64];
 };
 
-/* The mapping that holds the address, or the next one above it. 0; -ENOENT none; -errno: /proc
+/* The mapping that holds the address, or the next one above it. 0. -ENOENT: none. -errno: /proc
  * cannot be read. */
 int maps_at(uintptr_t at, struct mapping *m);
-bool maps_asks(void);                               /* does this kernel answer for one address? */
-/* the same without the newer way to ask, for older kernels and the test */
+bool maps_asks(void);                               /* true: this kernel has PROCMAP_QUERY */
+/* The same by the text of /proc/self/maps, for older kernels and the test. */
 int maps_at_by_text(uintptr_t at, struct mapping *m);
 
-/* Is all of it private anonymous memory of the ordinary kind, readable and writable, and no stack
-   (others' thread stacks cannot be told)? 0, or -EINVAL with what it is in why; -errno: cannot be
-   told, which is said, too. */
+/* 0: all of it is private anonymous memory, readable and writable, and no stack (stacks of other
+   threads are not recognised). -EINVAL: it is not; why says what it is. -errno: cannot be found
+   out; why says so. */
 int maps_ordinary(const void *at, size_t bytes, struct text *why);
 
 #endif

@@ -1,9 +1,7 @@
-/* A memfd and not a file in /dev/shm: no limit of 64 MiB in a container, no name that can be left
- * behind, and seals, so that no peer can cut the ground away under the others. Mappings begin on a
- * multiple of 2 MiB so that huge pages fit; for that, 2 MiB more of address space are reserved for
- * a moment and given back.
- * Cost: create and map take some tens of microseconds whatever the size; memory is spent by
- *       populate alone. */
+/* A memfd and not a file in /dev/shm: it has no limit of 64 MiB in a container, leaves no name, and
+ * has seals, so no peer can shrink it under the others. Mappings begin on a multiple of 2 MiB, for
+ * huge pages: 2 MiB more of address space are reserved for a moment.
+ * Cost: create and map take some tens of microseconds at any size; only populate takes memory. */
 #include "os/memory.h"
 
 #include "base/atomic.h"
@@ -24,7 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Newer than some headers we are built with; the numbers are the kernel's for ever. */
+/* Newer than some headers we are built with; the kernel never changes these numbers. */
 enum { NOEXEC_SEAL = 0x0008, POPULATE_WRITE = 23 };
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
@@ -37,8 +35,7 @@ size_t memory_page(void)
     return page > 0 ? (size_t)page : 4096;
 }
 
-/* "Not executable" is asked for first: systems that insist on it refuse the plain form, older
- * kernels refuse this one. */
+/* Tries "not executable" first: some systems refuse the plain form, older kernels this one. */
 static int new_memfd(void)
 {
     int fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
@@ -89,9 +86,9 @@ static int map_empty(char *start, uint64_t bytes, int protection, int fd)
     return mprotect(start, bytes, protection) == 0 ? 0 : -errno;
 }
 
-/* Where the limit of locked memory does not grant it, even without pages: one page that is mapped
- * and unlocked grows, and what it becomes is unlocked as it is. A place for it is found by letting
- * it grow anywhere first; in between another thread may take that. */
+/* For a limit of locked memory that forbids even a mapping without pages: maps one page, unlocks it
+ * and lets it grow; the grown mapping is unlocked, too. Its address is found by a first growth
+ * anywhere; another thread may take that address in between. */
 static void *map_grown(int fd, uint64_t whole, int protection, int *error)
 {
     enum { TRIES = 16 };
@@ -152,8 +149,8 @@ static void *map_aligned(int fd, uint64_t bytes, int protection, int *error)
     if (head > 0)
         munmap(at, head);
     munmap(start + whole, alignment - head);
-    /* A core file with everybody's spans in it would be of no use and as large as the disk; failing
-     * to say so is no failure. */
+    /* A core file with all ranks' spans would be useless and huge. A failure of the advice is no
+     * error. */
     madvise(start, whole, MADV_DONTDUMP);
     *error = 0;
     return start;
@@ -164,9 +161,9 @@ void *memory_map(int fd, uint64_t bytes, int *error)
     return map_aligned(fd, bytes, PROT_READ | PROT_WRITE, error);
 }
 
-/* memcheck's search for leaks reads whatever may be read and written, and so makes memory of all
- * address space. What may be written may be read, too, on the machines that we know; to memcheck it
- * is then no place where pointers are. Nor one where a thread may sleep. */
+/* memcheck's leak search reads all memory that is readable and writable, and so makes all its pages
+ * present. So the memory is made write-only: on the known machines it can still be read, but
+ * memcheck looks for no pointers there. Nor does it let a thread sleep there. */
 void memory_no_roots(void *at, uint64_t bytes)
 {
     if (checked_by_memcheck())
@@ -205,9 +202,9 @@ void memory_dump(void *at, uint64_t bytes)
     madvise(s.at, s.bytes, MADV_DODUMP);
 }
 
-/* Peers may write the same pages meanwhile: a word is exchanged for itself. Not an addition of
- * 0, which a compiler may turn into a fence and a load (clang does), and a load brings no page
- * of its own. */
+/* Peers may write the same pages meanwhile, so a word is exchanged for itself. An addition of 0
+ * would not do: a compiler may turn it into a fence and a load (clang does), and a load gives no
+ * writable page. */
 static void touch(struct page_range s)
 {
     size_t page = memory_page();
@@ -219,8 +216,8 @@ static void touch(struct page_range s)
     }
 }
 
-/* EINVAL means a kernel without the advice, or a mapping that cannot be written; an empty stretch
- * tells which. */
+/* EINVAL: a kernel without the advice, or a mapping that cannot be written. The same call on an
+ * empty range tells which. */
 static bool populate_known(char *at)
 {
     return madvise(at, 0, POPULATE_WRITE) == 0;
@@ -269,8 +266,8 @@ static int map_over(void *at, size_t bytes, int flags, int fd, uint64_t offset)
         : 0;
 }
 
-/* A mapping of no length, moved, is a second one of the same pages. It is as the first one is; only
- * forks shall have it all the same. */
+/* mremap with an old length of 0 makes a second mapping of the same pages, with the same flags. But
+ * forks must have this one. */
 static int map_again(void *from, void *at, size_t bytes)
 {
     if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
@@ -291,8 +288,7 @@ int memory_private_over(void *at, size_t bytes)
     return map_over(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Version 2 says "max" for no limit, which is no number; version 1 says a number larger than
- * any machine. */
+/* No limit: "max" in version 2; a number larger than any machine in version 1. */
 static void look_limit(const char *dir, void *arg)
 {
     static const char *const names[] = { "memory.max", "memory.limit_in_bytes" };
@@ -321,7 +317,7 @@ uint64_t memory_total(void)
     return least;
 }
 
-/* The number behind a name in a file of lines "name number"; 0 if it is not there. */
+/* The number of a name in a file of lines "name number"; 0: not there. */
 static uint64_t line_of(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -331,7 +327,7 @@ static uint64_t line_of(const char *text, const char *name)
     return 0;
 }
 
-/* Room below the group's limit; clean file pages in the group make way. */
+/* Bytes free below the group's limit; clean file pages of the group count as free. */
 static void look_room(const char *dir, void *arg)
 {
     static const char *const names[][3] = { { "memory.max", "memory.current", "inactive_file" },

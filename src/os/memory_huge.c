@@ -1,10 +1,10 @@
-/* Huge pages for shared memory are off by default on most systems, but MADV_COLLAPSE (Linux 6.1)
- * makes them on request, whatever the setting. It wants something to collapse: one small page in
- * each 2 MiB is touched first, the holes are filled by zeroed parts of the huge page. That is also
- * the fastest way to populate: 64 MiB in 6 ms, where page by page takes 20 ms, and collapsing what
- * is populated already 170 ms (it copies). Copying 64 MiB into huge pages takes 0.95 x the time.
- * Where the kernel lacks it, MADV_HUGEPAGE is all that can be said. What came of it is asked of the
- * kernel, not believed. */
+/* Huge pages for shared memory are off by default on most systems. MADV_COLLAPSE (Linux 6.1) makes
+ * them on request with any setting. It needs one present page in each 2 MiB, so one small page is
+ * touched first; the rest of the huge page is zeroed.
+ * Cost: 64 MiB in 6 ms, the fastest way to populate: page by page takes 20 ms, and to collapse
+ * present pages 170 ms (it copies).
+ * Without MADV_COLLAPSE there is only MADV_HUGEPAGE. The kernel is asked afterwards which pages are
+ * huge. */
 #include "os/memory.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static int64_t scan(char *at, size_t bytes)
     return found;
 }
 
-/* smaps: of all the mappings that the stretch touches, so too much where they reach beyond it. */
+/* By smaps, for all mappings that the range touches: too much if they reach beyond it. */
 static size_t smaps(char *at, size_t bytes)
 {
     char line[512];
@@ -72,7 +72,7 @@ static size_t smaps(char *at, size_t bytes)
     return found < bytes ? found : bytes;
 }
 
-/* An empty stretch is refused for the advice alone. */
+/* An empty range is refused only if the kernel does not know the advice. */
 bool memory_collapses(void) { return madvise(NULL, 0, COLLAPSE) == 0; }
 bool memory_scans(void) { return scan(NULL, memory_page()) >= 0; }
 

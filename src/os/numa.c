@@ -1,7 +1,7 @@
-/* Which CPUs and memory belong together, and staying there. A node counts if this thread may run on
- * one of its CPUs: a job confined to one socket has one node. libnuma knows the topology; the
- * binding itself is by system call, because libnuma prints its errors and offers no way to stay
- * within the affinity mask we were given. Cost: some reads of /sys, once at start. */
+/* A node counts if this thread may run on one of its CPUs: a job confined to one socket has one
+ * node. libnuma knows the topology. The binding is by system call, because libnuma prints its
+ * errors and cannot stay within the affinity mask that we were given.
+ * Cost: some reads of /sys, once at start. */
 #define numa_bind libnuma_bind_unused    /* its declaration contradicts ours */
 #include <numa.h>
 #undef numa_bind
@@ -35,9 +35,9 @@ int numa_set_count(const struct numa_set *set)
     return count;
 }
 
-/* ---- which there are ---- */
+/* ---- the nodes ---- */
 
-/* Memory there that this process may have. */
+/* True: the node has memory that this process may use. */
 static bool is_ours(int node)
 {
     return node < NUMA_NODES_MOST && numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node);
@@ -193,7 +193,7 @@ int numa_bind(int index)
     return error ? error : node;
 }
 
-/* ---- where pages shall lie ---- */
+/* ---- policies of memory ---- */
 
 struct numa_policy numa_prefer(const struct numa_set *nodes)
 {

@@ -1,7 +1,7 @@
-/* Job: NUMA nodes by libnuma: which there are, with which CPUs; bind a thread to one; say where the
- *      pages of a stretch shall lie.
+/* Job: find NUMA nodes and their CPUs by libnuma; bind a thread to a node; set the memory policy of
+ *      a range.
  * Owns: nothing.
- * Never: ranks; which stretch belongs where (arena/nodes).
+ * Never: knows ranks; chooses policies (arena/nodes).
  * The linker knows numa_bind as os_numa_bind: libnuma exports a function of that name and another
  * shape, and a program that links our static library and libnuma must get its own. */
 #ifndef TUTTI_OS_NUMA_H
@@ -20,39 +20,39 @@ int  numa_set_count(const struct numa_set *set);
 /* The nodes with memory for this process, in the order of their numbers, and all CPUs of each. */
 struct numa_node { int number; uint64_t cpus[NUMA_CPU_WORDS]; };
 struct numa_map { int count; struct numa_node *node; };
-/* Of this machine: 0, or -ENOMEM, -ENOSYS: none is known. Then numa_map_free has nothing to do. */
+/* Reads this machine's map. 0. -ENOMEM, -ENOSYS: no node is known, and there is nothing to free. */
 int  numa_map_read(struct numa_map *map);
 void numa_map_free(struct numa_map *map);
-/* Those that have a CPU of the mask. */
+/* The nodes that have a CPU of the mask. */
 struct numa_set numa_map_of(const struct numa_map *map, const uint64_t *mask, int words);
-/* The index-th of them (modulo), and its CPUs among the mask's; -1: none. */
+/* The number of the index-th of them (modulo), and its CPUs in the mask. -1: none. */
 int numa_map_pick(const struct numa_map *map, const uint64_t *mask, int index,
                   uint64_t cpus[NUMA_CPU_WORDS]);
 
-/* memory on more than one node? Costs no system call: libnuma has looked when it was loaded */
+/* True: memory on more than one node. No system call: libnuma found out when it was loaded. */
 bool numa_several(void);
-int  numa_nodes(void);          /* nodes with CPUs this process may use; 1 where there is no NUMA */
-/* The index-th such node: its number, which of its CPUs this process may use (the first n,
-   ascending; how many is returned), its memory and what of it is free, 0 where that is not known.
-   -ENOENT: there is no such node, or no NUMA. */
+int  numa_nodes(void);          /* nodes with CPUs this process may use; 1 without NUMA */
+/* Facts of the index-th such node: its number, memory and free memory (0: unknown); and the first n
+   of its CPUs that this process may use, ascending. Returns how many it may use. -ENOENT: no such
+   node, or no NUMA. */
 struct numa_facts { int node; uint64_t bytes, free; };
 int  numa_look(int index, struct numa_facts *facts, int *cpus, int n);
-/* the calling thread to the CPUs and memory of the index-th such node (modulo); node or -errno */
+/* Binds the calling thread to CPUs and memory of the index-th such node (modulo). Node or -errno.
+ * */
 int  numa_bind(int index) __asm__("os_numa_bind");
 
-/* As in set_mempolicy(2), flags and all. {0}: none, so that a page comes from where the thread runs
- * that touches it first. */
+/* As in set_mempolicy(2), with flags. {0}: none: a page comes from the node of its first toucher.
+ * */
 struct numa_policy { int mode; struct numa_set nodes; };
-/* a single node: there, else near it; several: page by page in turn */
+/* One node: preferred. Several nodes: interleaved page by page. */
 struct numa_policy numa_prefer(const struct numa_set *nodes);
-bool numa_policy_is_local(const struct numa_policy *policy);        /* does it name no node? */
-/* Of the calling thread, and of a place in memory: 0 or -errno. */
+bool numa_policy_is_local(const struct numa_policy *policy);        /* true: it names no node */
+/* The policy of the calling thread; of an address. 0 or -errno. */
 int  numa_policy_mine(struct numa_policy *policy);
 int  numa_policy_at(void *at, struct numa_policy *policy);
-/* For pages of the stretch that are not there yet. In shared memory it is the memory's own: it
-   holds for every process, until said anew. 0 or -errno (-EPERM, -ENOSYS: forbidden, as in
-   many containers). */
+/* Sets the policy of pages of the range that are not there yet. On shared memory it holds for every
+   process, until it is set again. 0 or -errno (-EPERM, -ENOSYS: forbidden, often in containers) */
 int  numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy);
-int  numa_policy_try(void);                  /* can it be done here? As numa_policy_set */
+int  numa_policy_try(void);                  /* tries it on a page of its own; as numa_policy_set */
 
 #endif

@@ -1,21 +1,17 @@
-/* What /proc and pidfds say about a process. A pid alone names nobody, since numbers are used
- * again: pid and start time together do. Each question is answered from one read of one small file
- * where possible, so that the answer is of one moment. Cost: a look with a pidfd 6 us, nearly all
- * of it the read of .../status; without one 10 us.
+/* Pids are used again, so a process is known by pid and start time. Each answer comes from one read
+ * of one small file if possible, so it is of one moment.
+ * Cost: a look with a pidfd 6 us, nearly all for the read of .../status; without one 10 us.
  *
- * Two traps. Numbers of another pid namespace mean other processes here: the namespace is compared
- * first. And /proc may belong to another namespace than ours (unshare --pid without a mount of its
- * own): /proc/self then is not our pid, and nothing in /proc/PID may be believed, so that only the
- * system calls are left.
+ * Pid namespaces: a pid of another namespace means another process here, so the namespace is
+ * compared first. /proc may belong to another namespace than ours (unshare --pid without a mount of
+ * its own): then /proc/self is not our pid, /proc/PID is useless, and only system calls are left.
  *
- * What of us belongs to a task (memory, descriptors, namespaces) is read in /proc/thread-self:
- * /proc/self is the main thread, and has none of these any more where that has ended by itself
- * (pthread_exit) and others go on.
+ * Our memory, descriptors and namespaces are read in /proc/thread-self. /proc/self is the main
+ * thread, which has none of these if it has ended (pthread_exit) while others run.
  *
- * A third: start times are shown by the clock of whoever reads, which a time namespace puts
- * ahead or behind (a container's that was restored from a checkpoint). What is told to others is
- * by the machine's clock. That the reader's is another one is looked at only where two times
- * differ, 10 us more. */
+ * Time namespaces: /proc shows start times by the reader's clock, which may be ahead or behind (a
+ * container restored from a checkpoint). Times for peers are by the machine's clock. The difference
+ * is looked up only if two times differ, for 10 us more. */
 #include "os/process.h"
 
 #include "os/file.h"
@@ -112,8 +108,8 @@ static uint64_t own_namespace(void)
     return stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Not known is elsewhere: its number may mean another process here, or none, and then somebody
- * alive would be called dead. */
+/* An unknown namespace counts as another one: the pid may mean another process here, or none, and a
+ * living process would count as dead. */
 static bool elsewhere(const struct process_id *id)
 {
     if (id->pid_namespace == 0)
@@ -122,7 +118,7 @@ static bool elsewhere(const struct process_id *id)
     return own == 0 || own != id->pid_namespace;
 }
 
-/* Do the numbers in /proc mean what our system calls mean by them? */
+/* True: /proc is of our pid namespace. */
 static bool proc_is_ours(void)
 {
     char self[24];
@@ -133,8 +129,7 @@ static bool proc_is_ours(void)
     return number(self) == (uint64_t)getpid();
 }
 
-/* Of a process that has made a time namespace and is not in it itself the file tells
- * the children's. */
+/* If a process has made a time namespace without being in it, the file is about its children. */
 static bool offsets_are_ours(void)
 {
     char own[NS_ROOM], children[NS_ROOM];
@@ -145,9 +140,9 @@ static bool offsets_are_ours(void)
 
 struct ahead { int64_t seconds, ns; };
 
-/* By how much our clock of that name is ahead of the machine's. False: that cannot be known. A line
-   is "boottime SECONDS NANOSECONDS"; the seconds may be negative. Before Linux 5.6 there is no such
-   file, and one clock. */
+/* How far our clock of that name is ahead of the machine's. False: unknown. A line is "boottime
+   SECONDS NANOSECONDS"; seconds may be negative. Before Linux 5.6 there is no such file, and one
+   clock. */
 static bool clock_ahead(const char *clock, struct ahead *ahead)
 {
     char offsets[STAT_ROOM];
@@ -178,15 +173,14 @@ int64_t process_clock_ahead(void)
     return clock_ahead("monotonic", &ahead) ? ahead.seconds * 1000000000 + ahead.ns : 0;
 }
 
-/* What /proc shows us, by the machine's clock; 0: unknown. */
+/* A start time of /proc in ticks of the machine's clock; 0: unknown. */
 static uint64_t start_told(uint64_t shown)
 {
     int64_t ahead;
     return shown && ticks_ahead(&ahead) ? shown - (uint64_t)ahead : 0;
 }
 
-/* May /proc show this of a process that has told us that? Parts of a tick are lost on the way to
- * another clock. */
+/* True: the time in /proc and the told one can be the same; a conversion loses parts of a tick. */
 static bool is_start(uint64_t shown, uint64_t told)
 {
     int64_t ahead;
@@ -206,8 +200,7 @@ int process_self(struct process_id *id)
     return error;
 }
 
-/* From .../status of the thread: a zombie, dead, or its process writing a core file? Unreadable is
- * no answer. */
+/* By .../status of the thread: true if it is a zombie, dead, or its process writes a core file. */
 static bool past_running(const struct process_id *id)
 {
     char room[PATH_ROOM], status[STATUS_ROOM];
@@ -225,14 +218,13 @@ static bool readable(int pidfd)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLIN | POLLHUP | POLLNVAL)) == POLLIN;
 }
 
-/* EPERM also means that it is there. */
+/* EPERM also means that the process exists. */
 static bool thread_there(const struct process_id *id)
 {
     return syscall(SYS_tgkill, id->pid, thread_of(id), 0) == 0 || errno != ESRCH;
 }
 
-/* A pidfd cannot come to mean another process, so start time and namespace need no look when
- * there is one. */
+/* A pidfd never means another process, so with one start time and namespace are not checked. */
 int process_alive(const struct process_id *id, int pidfd)
 {
     if (pidfd >= 0 && readable(pidfd))
@@ -315,9 +307,9 @@ const char *process_state(const struct process_id *id, uint64_t *cpu_ns)
     return state_word(thread.state);
 }
 
-/* The exit code is written before memory and marks go; until then, and for one that goes on, it is
- * 0, and so it is for an exit with 0, which only the zombie tells from that. A stopped process has
- * a code too, of the stop. */
+/* The kernel writes the exit code before it frees memory and marks. Before that the code is 0, as
+ * for an exit with 0: then only the zombie state shows the end. A stopped process has the code of
+ * its stop. */
 int process_end(const struct process_id *id, int *status)
 {
     struct facts facts;

@@ -1,7 +1,7 @@
-/* The mark a rank leaves when it goes, whichever way it goes. A robust mutex and not a list of our
- * own: glibc owns the robust list of each thread, and the kernel walks it even after SIGKILL,
- * within 100 us, before memory is given back. Never locked to exclude anybody: it is held for life,
- * and only its word is looked at.
+/* The mark shows the end of a rank's thread, of any kind. It is a robust mutex and not a list of
+ * our own: glibc owns the robust list of each thread. The kernel walks that list even after
+ * SIGKILL, within 100 us, before it frees memory. The mutex excludes no thread: it is held for
+ * life, and only its word is read.
  *
  *   0                     free, or left (unlocked)
  *   tid | WAITERS         held
@@ -56,8 +56,8 @@ int process_mark_hold(struct process_mark *mark)
     return 0;
 }
 
-/* Asked before the unlock, which would say so too: ThreadSanitizer counts an unlock by a stranger
- * as a bug. */
+/* Checked before the unlock, which would fail, too: ThreadSanitizer reports an unlock by another
+ * thread as a bug. */
 int process_mark_leave(struct process_mark *mark)
 {
     if (!process_mark_mine(mark))
@@ -79,8 +79,7 @@ bool process_mark_died(uint32_t word)
     return (word & FUTEX_OWNER_DIED) != 0;
 }
 
-/* The word holds a number of the holder's pid namespace; a mark of another namespace must not be
- * asked about. */
+/* The word holds a tid of the holder's pid namespace: only for marks of our namespace. */
 bool process_mark_mine(struct process_mark *mark)
 {
     /* relaxed: only this thread can put its own number there or take it away. */

@@ -1,6 +1,7 @@
-/* Until it is taken a child that has ended can be asked by anybody how (process_end); afterwards
- * only who took it can tell. Between a waitpid() and the note of its result, a busy machine may put
- * milliseconds in which neither knows. */
+/* Any process can ask for the status of an ended child until it is reaped (process_end); afterwards
+ * only the parent knows it. On a busy machine milliseconds may pass between a waitpid() and the
+ * note of its result. In two steps there is no time in which the status cannot be found.
+ * Cost: one system call for each step. */
 #include "os/reap.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
-/* Job: the end of a child in two steps, so that what it was can be written down before its
- *      number goes.
+/* Job: reap a child in two steps: its status can be written down before its pid is free.
  * Owns: nothing.
- * Never: a wait for an end that is yet to come. */
+ * Never: waits for a child that still runs. */
 #ifndef TUTTI_OS_REAP_H
 #define TUTTI_OS_REAP_H
 
@@ -9,16 +8,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* From here on the system keeps how this process's children end, for it to ask. True: it did not,
-   and *found is to be set again for SIGCHLD afterwards. */
+/* Makes the system keep the status of ended children, until they are reaped. True: it did not do so
+   before; the caller restores *found for SIGCHLD at the end. */
 bool reap_begin(struct sigaction *found);
 
-/* A child that has ended, of this number or (-1) any, and *status as waitpid gives it; it stays. 0:
-   none so far. -1: there is no such child: it has been waited for elsewhere, or the process ignores
-   SIGCHLD, and how it ended cannot be known: never well. */
+/* An ended child of this pid (-1: any), not reaped by this; *status as of waitpid. 0: none yet. -1:
+   no such child: it was reaped elsewhere, or the process ignores SIGCHLD. Its status is lost, and
+   counts as a failure. */
 pid_t reap_look(pid_t pid, int *status);
 
-/* From here on nobody can learn from the system how it ended. */
+/* Reaps the child: its status cannot be asked for any more. */
 void reap_take(pid_t pid);
 
 #endif

@@ -1,9 +1,9 @@
-/* write() to a pipe, a terminal or a socket may block for as long as its reader likes, and its mode
- * is shared with everybody who has it open: it is not ours to change. So a thread writes, with all
- * signals blocked: SIGPIPE stays with that thread, and ends with it. Who waits gives it a tenth of
- * a second, so that a text stands in its place wherever somebody reads; then goes on without it.
- * Where no thread can be had, a piece is written that the pipe has room for: one page, if poll says
- * that it can be written to. */
+/* write() to a pipe, a terminal or a socket may block as long as its reader does not read. All
+ * processes that have it open share its mode, so we do not make it non-blocking. A thread writes,
+ * with all signals blocked: a SIGPIPE stays pending there and ends with the thread. The caller
+ * waits a tenth of a second for it, so texts stay in order if the reader reads, and then goes on.
+ * Without a thread it writes one page at most, if poll says that there is room.
+ * Cost: a thread for each text. */
 #include "os/say.h"
 
 #include "base/atomic.h"
@@ -25,7 +25,7 @@ enum { SAYING = 0, SAID = 1, LEFT = 2 };
 
 struct text_said { shared32 state; size_t bytes; char text[]; };
 
-static shared32 saying;                /* the process whose thread writes; a fork has none */
+static shared32 saying;                /* pid whose thread writes; 0, or a parent's pid: none */
 
 static void *say_write(void *arg)
 {
@@ -47,7 +47,7 @@ static void *say_write(void *arg)
     return NULL;
 }
 
-/* Without a thread: a text of one page at most, where there is room for it. */
+/* Without a thread: writes one page at most, if there is room for it. */
 static void say_piece(const char *text, size_t bytes)
 {
     struct pollfd to = { STDERR_FILENO, POLLOUT, 0 };

@@ -1,8 +1,8 @@
-/* /proc/PID/net/unix has a line for each socket of that process's namespace, may be read by
- * everybody, and names no owner:
+/* /proc/PID/net/unix has a line for each socket of that process's namespace. Every user may read
+ * it; it shows no owner:
  *     Num: RefCount Protocol Flags Type St Inode Path
- * An abstract name begins with '@' there; the flag 10000 says that somebody listens. Cost: a
- * microsecond a socket, two a process. */
+ * An abstract name begins with '@' there; flag 10000 means that it listens.
+ * Cost: a microsecond a socket, two a process. */
 #include "os/sockets.h"
 
 #include "base/text.h"
@@ -30,7 +30,7 @@ uint64_t sockets_namespace(pid_t pid)
     return namespace_at(path);
 }
 
-/* The abstract name in this line, if it is listened on, else NULL. The line is cut. */
+/* The abstract name in this line, if it listens; else NULL. Writes a 0 into the line. */
 static char *listening_in(char *line)
 {
     unsigned flags = 0;

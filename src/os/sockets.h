@@ -1,4 +1,4 @@
-/* Job: which sockets of other processes listen under abstract names, as far as /proc shows it.
+/* Job: find sockets of other processes that listen under abstract names, as /proc shows them.
  * Owns: nothing.
  * Never: connects. */
 #ifndef TUTTI_OS_SOCKETS_H
@@ -8,15 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Its network namespace; 0: that cannot be seen. Abstract names are other names in each. */
+/* The process's network namespace, which has abstract names of its own. 0: not visible. */
 uint64_t sockets_namespace(pid_t pid);
 
-/* Asks `is` about each name in the namespace of this process that is listened on, until it
- * says yes. */
+/* Calls `is` for each listening name in the network namespace of `pid`, until it returns true. */
 bool sockets_any(pid_t pid, bool (*is)(const char *name, void *arg), void *arg);
 
-/* One process of each network namespace but ours that can be seen: at most `room` of them.
- * How many. */
+/* One process of each other visible network namespace, at most `room`. Returns how many. */
 int  sockets_elsewhere(pid_t *pids, int room);
 
 #endif

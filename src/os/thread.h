@@ -1,12 +1,12 @@
-/* Job: a thread of ours in a program of somebody else.
+/* Job: start a library thread inside the user's program.
  * Owns: nothing.
- * Never: what it does, or its end. */
+ * Never: knows its work, or ends it. */
 #ifndef TUTTI_OS_THREAD_H
 #define TUTTI_OS_THREAD_H
 
 #include <pthread.h>
 
-/* With all signals blocked: those of the process are for the program's own threads. 0 or -errno. */
+/* Starts it with all signals blocked: signals are for the program's own threads. 0 or -errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 #endif

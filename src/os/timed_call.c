@@ -1,4 +1,5 @@
-/* Two hold the word on which one waits for the other: who comes last frees it. */
+/* Caller and thread share the word that one waits on; the last of the two frees it. Cost: a thread
+ * and an allocation for each call. */
 #include "os/timed_call.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@ enum { HELD_BY_BOTH = 2 };
 struct timed_call {
     void (*run)(void *arg);
     void *arg;
-    shared32 over;                     /* 1: run has come back; by the thread, a futex */
+    shared32 over;                     /* 1: run has returned; by the thread; a futex */
     shared32 holders;
 };
 

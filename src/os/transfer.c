@@ -1,9 +1,10 @@
-/* Which of the two ways is asked of the system each time, and each time answered at once: a ring
- * can be had or not. The threads are four at most: a disk that needs more requests at a time than
- * that deserves a ring. A thread takes whatever piece is oldest; ends are taken in any order. A
- * submission that fails half-way is an end of its own, so that nothing is ever lost. Nobody can
- * sleep on a ring and on words of others at once: a thread turns the ring's ends into a word, made
- * for those who have found that they must wait. */
+/* Each transfer tries to make a ring, which the system grants or refuses at once; else it uses four
+ * threads at most. A disk that needs more requests at a time needs a ring. A thread takes the
+ * oldest piece; ends are taken in any order. A submission that fails half-way becomes an end, so no
+ * piece is lost.
+ * No thread can sleep on a ring and on peers' words at once. So a listener thread turns the ring's
+ * ends into a word; it is made when a caller has to wait for the first time.
+ * Cost: a ring in some 30 us, or the threads. */
 #include "os/transfer.h"
 
 #include "base/error.h"
@@ -33,13 +34,13 @@ struct transfer_job {
 
 struct transfer {
     struct uring *ring;                /* NULL: threads */
-    shared64 ends;                     /* +1 by the threads, of either way; a futex */
-    struct kept event;                 /* the ring's, read by `listener`; no fd: there is none */
+    shared64 ends;                     /* +1 by workers or listener; a futex */
+    struct kept event;                 /* the ring's, read by `listener`; no fd: none */
     pthread_t listener;
-    shared32 closing;                  /* 1: the event is the last; by transfer_close */
+    shared32 closing;                  /* 1: the listener ends; by transfer_close */
     unsigned depth, under_way;
     pthread_mutex_t lock;
-    pthread_cond_t given;              /* something to do, or the end */
+    pthread_cond_t given;              /* a piece was submitted, or workers are to end */
     pthread_cond_t ended;
     pthread_t thread[THREADS_MOST];
     int threads;
@@ -145,7 +146,7 @@ shared64 *transfer_ends(struct transfer *t)
     return NULL;
 }
 
-/* A wrong setting is refused where the rank joins. */
+/* A wrong setting is refused when the rank joins. */
 static bool ring_wanted(void)
 {
     char why[128];

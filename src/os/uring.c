@@ -1,8 +1,9 @@
-/* A ring of its own for each transfer: it is made in some 30 us, which is nothing beside a file.
- * Plain reads and writes: what the page cache holds is copied while it is handed over, by whoever
- * hands it over; the rest is the kernel's. Memory is not registered with the ring: that pins pages
- * once instead of once per request, and here each page is used once; to register a stripe as a
- * whole costs its huge pages. */
+/* Each transfer has a ring of its own, made in some 30 us, which is little beside a file. Plain
+ * reads and writes: the submitting thread copies bytes that are in the page cache; the kernel does
+ * the rest later. Memory is not registered with the ring: that saves pinning only for pages used
+ * more than once, and each page here is used once. To register a whole stripe would also lose its
+ * huge pages.
+ * Cost: a system call for each piece. */
 #include "os/uring.h"
 
 #include "os/kept.h"
@@ -12,11 +13,11 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { AT_ONCE = 1 << 30 };            /* bytes of one operation: what its result can say */
+enum { AT_ONCE = 1 << 30 };            /* most bytes of one operation: its result is an int */
 
 struct uring { struct io_uring ring; struct kept file; };
 
-/* Some sandboxes allow to make a ring and forbid to use it. */
+/* Some sandboxes let a process make a ring but not use it. */
 static int try_it(struct io_uring *ring)
 {
     struct io_uring_cqe *cqe;

@@ -13,12 +13,12 @@ struct uring;
 
 /* NULL: *error = -ENOSYS, -EPERM (forbidden), -ENOMEM … */
 struct uring *uring_open(unsigned depth, int *error);
-bool uring_knows(int request);  /* has the kernel this request? False where there are no rings */
+bool uring_knows(int request);  /* true: the kernel has this request; false also without rings */
 int  uring_give(struct uring *ring, const struct transfer_piece *piece, unsigned tag);
 int  uring_take(struct uring *ring, struct transfer_end *end);
-/* this eventfd counts what ends from now on: 0 or -errno */
+/* Makes this eventfd count the ends from now on. 0 or -errno. */
 int  uring_event(struct uring *ring, int event);
-void uring_wait(struct uring *ring);                                 /* until one has ended */
-void uring_close(struct uring *ring);                                /* nothing is under way */
+void uring_wait(struct uring *ring);                    /* until a piece has ended */
+void uring_close(struct uring *ring);                   /* only if no piece is under way */
 
 #endif

@@ -1,4 +1,4 @@
-/* For builds without liburing: there is no ring, so everything goes through threads. */
+/* For builds without liburing: no ring can be made, so transfers use threads. Cost: none. */
 #include "os/uring.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The kernel copies page by page, out of the other process's memory into ours: one copy, where a
- * stage in shared memory takes two. It ends early where a page is missing, and at the most that one
- * call may move. */
+/* The kernel copies page by page from the other process's memory into ours: one copy, where a stage
+ * in shared memory takes two. A call ends early at a missing page, and at the most bytes of one
+ * call. Cost: in vm_read.h. */
 #include "os/vm_read.h"
 
 #include "base/text.h"
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* One call of the system is about one process: what is read of it first says which. */
+/* One system call reads from one process: its first bytes say which process it is. */
 int vm_read_known(pid_t pid, struct vm_known known, void *to, uint64_t at, size_t bytes)
 {
     char is[VM_KNOWN];
@@ -43,8 +43,7 @@ int vm_read(pid_t pid, void *to, uint64_t at, size_t bytes)
     return vm_read_known(pid, (struct vm_known){ NULL, 0, 0 }, to, at, bytes);
 }
 
-/* Users and groups, whether its memory may be looked at (prctl, PR_SET_DUMPABLE), and what it may
- * do beyond that of its user. */
+/* Users, groups, PR_SET_DUMPABLE (may its memory be read) and capabilities. */
 uint64_t vm_rights(void)
 {
     struct { uid_t uid[3]; gid_t gid[3]; int dumpable; struct __user_cap_data_struct caps[2]; } now;
