@@ -1,6 +1,6 @@
-/* An outcome is one word, so that it travels where the operation's number does: every rank makes
- * the same sentence of it, since every rank knows the path. Errors of the disk break nothing: the
- * gate was passed, all have told, C(k) holds. */
+/* An outcome is one word in the arrival line. Each rank knows the path, so all write the same
+ * sentence from it. A disk error does not fail the comm: the gate was passed, all outcomes are
+ * published, C(k) holds. Cost: a word for each rank. */
 #include "disk/call.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { AT_BITS = 44, ERROR_BITS = 12, END_PATIENCE_NS = 1000000000 };
-#define AT_MOST ((UINT64_C(1) << AT_BITS) - 1)       /* 16 TiB, or behind */
+#define AT_MOST ((UINT64_C(1) << AT_BITS) - 1)       /* stands for all offsets from 16 TiB on */
 
 static struct disk_call *call_make(const char *path)
 {
@@ -70,7 +70,7 @@ static void end_it(void *arg)
     free(d);
 }
 
-/* To take a name away waits for whoever writes to that file, too. */
+/* An unlink also waits for a write to that file. */
 bool disk_call_end(struct disk_call *d)
 {
     if (d->there || (d->begun && d->stripe.busy))
@@ -125,7 +125,7 @@ int disk_all_told(struct coll *c, int but)
 {
     struct watch *w = &c->comm->watch;
     for (uint32_t i = 1; i <= w->size; i++) {
-        /* rank 0 last: it may itself wait for the others, who are then to be named */
+        /* rank 0 last: it may wait for others, and a report must name those */
         uint32_t p = i % w->size;
         /* E22 acquire */
         if ((int)p != but && load_acquire64(&w->members[p].given) < c->op.claim.seq) {

@@ -1,8 +1,8 @@
-/* A file, once per host: rank 0 makes room for it in its span, every rank reads its stripe straight
- * into that, and all get the same memory through the mapping that cannot be written. A quarter of
- * the reads, copies and pages where four ranks would each have read it. Every rank opens the file
- * itself: a descriptor that was handed over would save one system call and cost a meeting. That it
- * is the same file is compared. */
+/* A file is loaded once per host: rank 0 makes room in its span, each rank reads its stripe into
+ * it, and all get the same memory, through the read-only mapping.
+ * Cost: with four ranks a quarter of the reads, copies and pages that four separate loads take.
+ * Each rank opens the file itself: to pass a descriptor would save one system call and cost a
+ * meeting. The ranks compare whether it is the same file. */
 #include "disk/call.h"
 #include "disk/loaded.h"
 #include "group/place.h"
@@ -13,8 +13,8 @@
 
 enum { READING, TOLD };
 
-/* O_NONBLOCK: a FIFO nobody writes to would keep us for ever. What it is, is looked at before
- * anything is read. */
+/* O_NONBLOCK: an open of a FIFO without a writer would wait for ever. The file's kind is checked
+ * before a read. */
 static uint64_t open_it(struct disk_call *d, uint64_t *which)
 {
     d->file = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -26,10 +26,10 @@ static uint64_t open_it(struct disk_call *d, uint64_t *which)
     if (r < 0)
         return disk_outcome(DISK_OPEN, r, 0);
     uint64_t other = 0, size;
-    /* none: a file system that has no such way */
+    /* no descriptor: the file system has no O_DIRECT */
     d->direct = kept_of(open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT));
     if (d->direct.fd >= 0 && (disk_which(d->direct.fd, &other, &size) < 0 || other != *which))
-        kept_close(&d->direct);                      /* another file has taken the name since */
+        kept_close(&d->direct);                      /* another file has the name by now */
     return 0;
 }
 
@@ -53,7 +53,7 @@ static void load_start(struct coll *c)
     disk_claim(c);
 }
 
-/* What there is to do after the gate; else the outcome, at once. */
+/* After the gate: advances this rank's read. If a start has failed: DONE with *outcome at once. */
 static int load_read(struct coll *c, uint64_t *outcome)
 {
     struct disk_call *d = c->disk;
@@ -61,7 +61,7 @@ static int load_read(struct coll *c, uint64_t *outcome)
     if (!d->begun) {
         uint64_t at = disk_said(c, 0, DISK_AT), size = disk_said(c, 0, DISK_BYTES);
         if (at && !loaded_there(c->comm->world, at, size))
-            return -EIO;                             /* somebody wrote over it */
+            return -EIO;                             /* the word was written over */
         d->at = at;
         d->size = size;
         if (disk_failed_start(c) >= 0) {
@@ -130,11 +130,11 @@ static void load_over(struct coll *c, int result)
     if (!d)
         return;
     uint64_t at = d->at, size = d->size;
-    if (disk_call_end(d) && at) {                    /* nothing of it is written any more */
+    if (disk_call_end(d) && at) {                    /* no read writes into it any more */
         loaded_drop(c->comm->world, at, size);
         loaded_reclaim(c->comm->world);
     } else if (at)
-        /* its bytes may still come: there, for as long as this process lives */
+        /* a read may still write there: the memory stays as long as this process lives */
         place_keep(c->comm->world);
     c->disk = NULL;
     c->ways = NULL;

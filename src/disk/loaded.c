@@ -1,8 +1,8 @@
-/* The ranks' holds are bits, so that a dead rank's hold is known for one: it is not waited for.
- * Whoever gives back last is rarely the rank whose memory it is; that one looks when it next loads,
- * allocates in vain, or gives back itself. A file whose load failed before some rank came to it is
- * held by that rank as long as it lives: nobody can tell that it will not come.
- * Cost: a page a file; giving back takes the world's lock for microseconds. */
+/* Holds are one bit per rank, so the hold of a dead rank is known and not waited for. The last rank
+ * to give back is rarely the owner of the memory. The owner looks when it loads again, allocates in
+ * vain, or gives back itself. If a load fails before a rank has come to it, that rank's hold stays
+ * as long as it lives: it might still come.
+ * Cost: a page a file; to give back takes the world's lock for microseconds. */
 #include "disk/loaded.h"
 
 #include "arena/heap.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of this rank: files that its caller has (data), and files whose memory is its own (owned), which
- * lay otherwise before. */
+/* Entries of this rank: files that its caller has (data), and files in its own span (owned); of
+ * these the memory policy before the load. */
 struct loaded_file {
     struct loaded_file *next;
     const void *data;
@@ -69,10 +69,10 @@ uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
         give_back(world, &file);
         return 0;
     }
-    memset((void *)page, 0, sizeof *page);           /* places are handed on as they are */
+    memset((void *)page, 0, sizeof *page);           /* the span does not clear its pages */
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         uint32_t rank = watch_world_rank(&comm->watch, p);
-        fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);   /* nobody knows of it yet */
+        fetch_or32(&page->held[rank / 32], UINT32_C(1) << rank % 32);   /* no peer knows it yet */
     }
     list_add(world, book, file);
     return offset;
@@ -99,7 +99,7 @@ void loaded_give(struct world *world, struct loaded_file *book, const void *data
     list_add(world, book, (struct loaded_file){ .data = data, .at = at, .bytes = bytes });
 }
 
-/* Takes it out of the list. NULL: there is none. */
+/* Takes the entry out of the list. NULL: there is none. */
 static struct loaded_file *list_take(struct world *world, const void *data)
 {
     struct loaded_file **link = &world->loaded, *file;

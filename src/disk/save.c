@@ -1,9 +1,10 @@
-/* The bytes, which all ranks have, go to a new file beside the old one, from every rank its stripe;
- * once all have written, rank 0 brings them to the disk and gives the new file its name. So whoever
- * looks, whenever, also after a crash at any point, finds the old file whole or the new one: rename
- * replaces one by the other at once, and comes after fsync, and the directory is synced after it.
- * A rank that fails, or sees the operation fail, takes the new file away, whoever made it; only if
- * all die at once does it stay. */
+/* All ranks have the bytes. Each writes its stripe into a new file beside the old one. When all
+ * have written, rank 0 syncs the new file and renames it. So a reader finds the old file or the new
+ * one, whole, at any time, also after a crash: rename is atomic and comes after fsync, and the
+ * directory is synced after it.
+ * A rank that fails, or sees the operation fail, removes the new file. It stays only if all ranks
+ * die at once.
+ * Cost: the writes, one fsync of the file and one of the directory. */
 #include "disk/call.h"
 
 #include "arena/heap.h"
@@ -24,8 +25,8 @@ enum { NAME_MOST = 4096 };
 
 /* ---- rank 0: the new file ---- */
 
-/* Where a file is to be that is not there yet: with its folder's whole name, as the others may
- * stand elsewhere. */
+/* The absolute name of a file that is not there yet: other ranks may have another working
+ * directory. */
 static uint64_t new_target(struct disk_call *d)
 {
     char *copy = strdup(d->path), *other = strdup(d->path);
@@ -40,7 +41,7 @@ static uint64_t new_target(struct disk_call *d)
     return d->target ? 0 : disk_outcome(DISK_CREATE, error, 0);
 }
 
-/* What the path leads to: a file of that name is replaced where it lies, not the link to it. */
+/* The file that the path leads to: through a link the file is replaced, not the link. */
 static uint64_t find_target(struct disk_call *d, mode_t *mode)
 {
     struct stat st;
@@ -55,8 +56,8 @@ static uint64_t find_target(struct disk_call *d, mode_t *mode)
     return d->target ? 0 : disk_outcome(DISK_CREATE, -errno, 0);
 }
 
-/* The name of this operation's new file, beside d->target: of the arena's birth, the comm's and the
-   number, so that every rank knows it from the beginning, and no other job has it. */
+/* The name of this operation's new file, beside d->target. It is made from the arena's birth, the
+   comm's birth and the number: each rank knows it from the beginning, and no other job has it. */
 static void name_it(struct coll *c)
 {
     struct disk_call *d = c->disk;
@@ -82,19 +83,19 @@ static uint64_t make_file(struct coll *c)
     return d->there ? 0 : disk_outcome(DISK_CREATE, error, 0);
 }
 
-/* Asked for before anything is written, so that a full disk is found at once. */
+/* Reserves the room before the first write: a full disk is found at once. */
 static uint64_t make_room(const struct disk_call *d, mode_t mode)
 {
     struct rlimit most;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && d->size > most.rlim_cur)
-        return disk_outcome(DISK_ROOM, -EFBIG, 0);   /* else a signal would end the process */
+        return disk_outcome(DISK_ROOM, -EFBIG, 0);   /* else SIGXFSZ would end the process */
     if (mode && fchmod(d->file.fd, mode) < 0)
         return disk_outcome(DISK_CREATE, -errno, 0);
     int r = d->size ? posix_fallocate(d->file.fd, 0, (off_t)d->size) : 0;
     return r ? disk_outcome(DISK_ROOM, -r, 0) : 0;
 }
 
-/* Its name, for the others. */
+/* Publishes its name for the other ranks. */
 static uint64_t publish_name(struct coll *c)
 {
     struct disk_call *d = c->disk;
@@ -151,7 +152,7 @@ static void save_start(struct coll *c)
 {
     mode_t mode;
     uint64_t which = 0, outcome = c->comm->watch.me == 0 ? begin_file(c, &which) : 0;
-    /* rank 0 may die before it has said anything */
+    /* rank 0 may die before it has published the name */
     if (c->comm->watch.me && !find_target(c->disk, &mode)) {
         name_it(c);
         c->disk->there = c->disk->name != NULL;
@@ -183,7 +184,7 @@ static int save_write(struct coll *c, uint64_t *outcome)
     return disk_stripe(c, &plan, DISK_MEMORY, outcome);
 }
 
-/* Rank 0, after everybody else: is there anything to give a name to? */
+/* Rank 0, after all others: have all written, so that the file can get its name? */
 static bool all_wrote(const struct coll *c, uint64_t mine)
 {
     for (uint32_t p = 1; p < c->comm->watch.size; p++)
@@ -199,13 +200,13 @@ static uint64_t take_name(struct disk_call *d)
     d->there = false;
     char *copy = strdup(d->target);
     kept_close(&d->file);
-    /* a folder that cannot be read cannot be synced */
+    /* a directory that cannot be opened cannot be synced */
     d->file = kept_of(copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
     free(copy);
     return 0;
 }
 
-/* WAITING, or DONE: its outcome is `outcome`. */
+/* WAITING, or DONE with *outcome. */
 static int save_finish(struct coll *c, uint64_t *outcome)
 {
     struct disk_call *d = c->disk;
@@ -286,7 +287,7 @@ static void save_over(struct coll *c, int result)
     d->there &= result < 0 || c->answer < 0;
     if (c->comm->watch.me == 0 && d->at)
         heap_free(c->comm->world->heap, c->comm->world->arena.base + d->at);
-    disk_call_end(d);   /* left behind it writes what it likes, to a file that nobody will see */
+    disk_call_end(d);   /* writes left under way go to a file without a name */
     c->disk = NULL;
     c->ways = NULL;
 }

@@ -1,8 +1,8 @@
-/* Where the page cache has a piece, it is copied from there: memory speed, and no request to the
- * disk. Where it has not, the piece is read past the cache, so that a file that is needed once does
- * not take its size twice. cachestat (Linux 6.5) says which; before, a read of one byte that may
- * not wait. Eight pieces of 2 MiB under way fill a disk; a look hands over at most STRIPE_LOOK of
- * them, so that the rank comes back to what else could end the operation. */
+/* A piece in the page cache is copied from there, at memory speed. Any other piece is read past the
+ * cache: a file needed once then does not take its size twice. cachestat (Linux 6.5) says which; on
+ * older kernels a read of one byte that does not wait.
+ * Cost: eight pieces of 2 MiB under way keep a disk busy. One look submits at most STRIPE_LOOK of
+ * them, so the rank soon looks again for a death or an abort. */
 #include "disk/stripe.h"
 
 #include "os/memory.h"
@@ -35,7 +35,7 @@ int stripe_begin(struct stripe *s, const struct stripe_plan *plan)
     return s->transfer ? 0 : error;
 }
 
-/* Most of it, that is. */
+/* True: most of the piece is in the page cache. */
 static bool is_cached(int fd, uint64_t offset, size_t bytes)
 {
     struct { uint64_t offset, bytes; } range = { offset, bytes };
@@ -72,9 +72,9 @@ static void hand_over(struct stripe *s, unsigned slot)
         s->busy |= 1u << slot;
 }
 
-/* The memory up to `behind`, and some more: in huge pages where they can be had, so that each rank
-   later maps 2 MiB by one fault. To ask for them costs the same for one as for many, so that they
-   are asked for by the dozen: some 4 ms. */
+/* Makes the memory present up to `behind`, and some more. In huge pages if possible: each rank then
+   maps 2 MiB by one page fault. One request costs the same for one page as for many, so it asks for
+   a dozen: some 4 ms. */
 static int make_present(struct stripe *s, uint64_t behind)
 {
     int r = 0;
@@ -108,7 +108,7 @@ static void next_piece(struct stripe *s)
     hand_over(s, slot);
 }
 
-/* Still the same file behind the read as before it: then it has been that all the time. */
+/* True: the descriptor is the same file after the read as before it, so it was during the read. */
 static bool was_read_of_it(const struct stripe *s, unsigned slot)
 {
     return s->plan.write || kept_is(s->piece[slot].direct ? &s->plan.direct : &s->plan.file);
@@ -126,7 +126,7 @@ static void piece_ended(struct stripe *s, const struct transfer_end *end)
     size_t wanted = s->piece[slot].bytes, got = end->result > 0 ? (size_t)end->result : 0;
     got = got < wanted ? got : wanted;          /* a piece past the cache is read by whole pages */
     if (end->result == -EINVAL && s->piece[slot].direct)
-        s->indirect = true;                     /* through the cache, then */
+        s->indirect = true;                     /* from now on through the cache */
     else if (end->result < 0 && end->result != -EAGAIN && end->result != -EINTR) {
         fail(s, (int)end->result, offset);
         return;
@@ -145,7 +145,7 @@ static void piece_ended(struct stripe *s, const struct transfer_end *end)
     hand_over(s, slot);
 }
 
-/* What has ended; true: something has. */
+/* Takes the pieces that have ended. True: there were some. */
 static bool take_ends(struct stripe *s)
 {
     struct transfer_end end;
@@ -164,7 +164,7 @@ static bool take_ends(struct stripe *s)
     return any;
 }
 
-/* Some pieces more: as many as a look may hand over, or all there is room for. How many. */
+/* Submits more pieces, as many as a look may, or as there is room for. Returns how many. */
 static int give_pieces(struct stripe *s, int most)
 {
     int given = 0;
@@ -183,7 +183,7 @@ int stripe_advance(struct stripe *s)
         given += now;
         s->idle = !any && now == 0;
         if (s->idle && s->busy && !s->ends && (s->ends = transfer_ends(s->transfer)))
-            s->idle = false;            /* what ended before is not counted there: one more look */
+            s->idle = false;            /* earlier ends are not in that count: look once more */
     } while (!s->idle && given < STRIPE_LOOK);
     return s->busy == 0 && (s->error || s->next == s->plan.to);
 }

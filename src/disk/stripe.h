@@ -1,9 +1,8 @@
-/* Job: one rank's share of a file: pieces handed over one behind the other, short ones completed,
- *      the first error kept.
+/* Job: move one rank's share of a file in pieces: submit them in order, complete short ones, keep
+ *      the first error.
  * Owns: one transfer.
- * Never: opens a file, waits, speaks with other ranks. A file that the program has closed meanwhile
- *        is -EBADF, and what has its number by then
- * is neither read into the result nor written. */
+ * Never: opens a file, waits, talks to other ranks. A file that the program has closed meanwhile is
+ *        -EBADF; a new file with its number is not written, nor read into the result. */
 #ifndef TUTTI_DISK_STRIPE_H
 #define TUTTI_DISK_STRIPE_H
 
@@ -14,41 +13,38 @@
 
 enum { STRIPE_DEPTH = 8, STRIPE_PIECE = 2 << 20, STRIPE_PAGE = 4096 };
 
-/* file through the page cache. direct: the same file past it, none: cannot be had. at: where byte 0
-   of the file lies in memory; for reads it has room up to the next multiple of STRIPE_PAGE behind
-   the file's end, begins on a page, and is made present here, piece by piece. */
+/* file: through the page cache. direct: the same file past the cache, or none. at: memory for byte
+   0 of the file. For reads it begins on a page, has room up to the next multiple of STRIPE_PAGE
+   behind the file's end, and is made present here, piece by piece. */
 struct stripe_plan { struct kept file, direct; bool write; char *at; uint64_t from, to; };
 
 struct stripe {
     struct stripe_plan plan;
     struct transfer *transfer;
-    uint64_t next;                     /* the first byte that has not been handed over */
-    uint64_t present;                  /* reads: memory is there up to this byte */
+    uint64_t next;                     /* the first byte that is not submitted */
+    uint64_t present;                  /* reads: memory is present up to this byte */
     unsigned busy;                     /* a bit for each piece under way */
-    /* at the last look there was nothing to do but to wait for what is under way … */
-    bool idle;
-    /* … with this grown to more than `seen`; NULL: ask again (transfer_ends) */
-    shared64 *ends;
+    bool idle;                         /* the last look could only wait for pieces under way */
+    shared64 *ends;                    /* of transfer_ends: the wait ends when it exceeds `seen` */
     uint64_t seen;
     struct { uint64_t offset; size_t bytes; bool direct; } piece[STRIPE_DEPTH];
-    uint64_t moved;                    /* bytes that are where they belong */
-    int error;                         /* the first, -errno; with where in the file */
-    uint64_t error_at;
-    bool indirect;                     /* what can be had past the cache wants more than we know */
+    uint64_t moved;                    /* bytes moved so far */
+    int error;                         /* the first one, -errno; 0: none */
+    uint64_t error_at;                 /* its offset in the file */
+    bool indirect;                     /* -EINVAL past the cache (alignment): all go through it */
     bool ended;                        /* the error is that the file ends there */
     bool syncing;
 };
 
-/* The part of a file of that size that rank `me` of `ranks` reads or writes: whole units, the last
- * one's rest to whoever has it. */
+/* The part of a file that rank `me` of `ranks` moves: whole units; the last unit may be short. */
 void stripe_share(uint64_t size, uint32_t ranks, uint32_t me, uint64_t *from, uint64_t *to);
 
-/* 0 or -errno: nothing has begun. */
+/* 0. -errno: it has not begun. */
 int  stripe_begin(struct stripe *s, const struct stripe_plan *plan);
-/* 1: over, well or with s->error; nothing is under way then. 0: ask again. */
+/* 1: the stripe has ended, maybe with s->error, and no piece is under way. 0: call again. */
 int  stripe_advance(struct stripe *s);
-/* After a stripe of writes is over: fsync, ended by stripe_advance as well. */
+/* Starts an fsync after a stripe of writes has ended; stripe_advance ends it. */
 void stripe_sync(struct stripe *s, const struct kept *file);
-void stripe_end(struct stripe *s);  /* waits for what is under way; also for one that never began */
+void stripe_end(struct stripe *s);  /* waits for pieces under way; also if it never began */
 
 #endif
