@@ -19,9 +19,10 @@
 
 enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
 
-static const char *const numbered[] = { "anon_inode:[pidfd]", "\nPid:", "anon_inode:[eventfd]",
-                                        "\n"
-                                        "eventfd-id:" };
+static const char *const numbered[] = {
+    "anon_inode:[pidfd]", "\nPid:",
+    "anon_inode:[eventfd]", "\neventfd-id:"
+};
 
 static uint64_t number_of(int fd, const char *kind)
 {
