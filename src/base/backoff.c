@@ -20,14 +20,16 @@ static void keep(uint32_t sorted[BACKOFF_PASSES], uint64_t ticks)
 }
 
 /* A new pause has to be better by a part in 32: ranks that go to and fro between two that are alike
- * would be at different ones. */
+ * would be at different ones. After a trial without enough blocks that count, the usual one. */
 static void choose(struct backoff *s)
 {
     enum { MIDDLE = BACKOFF_PASSES / 2 };
     uint32_t best = s->chosen;
     for (uint32_t a = 0; a < BACKOFF_ARMS; a++) {
-        if (s->ticks[a][MIDDLE] == 0)
+        if (s->ticks[a][MIDDLE] == 0) {
+            s->chosen = 0;
             return;
+        }
         if (s->ticks[a][MIDDLE] < s->ticks[best][MIDDLE])
             best = a;
     }
@@ -41,7 +43,8 @@ void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t call
     uint64_t turn = calls / BACKOFF_BLOCK % BACKOFF_PERIOD;
     if (turn == 0)
         memset(s->ticks, 0, sizeof s->ticks);
-    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == BACKOFF_BLOCK)
+    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == BACKOFF_BLOCK
+        && tick - s->since <= BACKOFF_BLOCK * BACKOFF_SLOW)
         keep(s->ticks[s->arm], tick - s->since);
     if (turn == TURNS + 1)
         choose(s);

@@ -14,23 +14,18 @@
  * when the fastest block counted, one pause was chosen for all_reduce that had it in 40 ns for a
  * block now and then and in 60 otherwise; in the middle there is none below 46.)
  *
- * An operation that comes alone cannot be timed so. It tells by itself: whoever found the line
- * still on its way looked too early, and waits some cycles more the next time; whoever did not
- * waits fewer. So one look in five is too early, and a rank that always comes last looks at once.
- * Measured on Zen 5, 2 ranks, all collectives of 4 to 256 bytes one by one: 0.86 of their time with
- * the usual pause, and 0.93 where the system had put both ranks on one core; with one look in nine
- * 0.87 and 0.99, with one in two 1.03 and 0.91. */
+ * Operations that come alone say nothing: what passes from one to the next is the program's time.
+ * Where all do, the pause is the usual one again from the next trial on. */
 #ifndef TUTTI_BASE_BACKOFF_H
 #define TUTTI_BASE_BACKOFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BACKOFF_ALONE = 4096 };          /* ticks since the one before */
-/* cycles more after an early look, less after another; the most */
-enum { LATER_STEP = 8, LATER_BACK = 2, LATER_MOST = 96 };
-/* BACKOFF_BLOCK operations with one pause; BACKOFF_PERIOD blocks from trial to trial. */
-enum { BACKOFF_BLOCK = 64, BACKOFF_ARMS = 9, BACKOFF_PASSES = 5, BACKOFF_PERIOD = 1024 };
+/* BACKOFF_BLOCK operations with one pause; BACKOFF_PERIOD blocks from trial to trial.
+   A block of more than BACKOFF_SLOW ticks an operation does not count. */
+enum { BACKOFF_BLOCK = 64, BACKOFF_ARMS = 9, BACKOFF_PASSES = 5, BACKOFF_PERIOD = 1024,
+       BACKOFF_SLOW = 4096 };
 
 /* All zeros: nothing is known, the usual pause. */
 struct backoff {
@@ -39,21 +34,7 @@ struct backoff {
     uint64_t since, seq;               /* as the last block ended */
     /* of the blocks of this trial that count, the fastest first; 0: no more */
     uint32_t ticks[BACKOFF_ARMS][BACKOFF_PASSES];
-    int32_t later;  /* cycles that the pause of one that comes alone is longer than the usual one */
-    uint64_t last;  /* when the one before came */
 };
-
-/* A pause that is found by what came of the last ones: `later` than the usual one. */
-static inline uint32_t later_steps(int32_t later, uint32_t usual)
-{
-    return (uint32_t)((int32_t)usual + later);
-}
-
-static inline void later_learn(int32_t *later, uint32_t usual, bool early)
-{
-    int32_t next = early ? *later + LATER_STEP : *later - LATER_BACK;
-    *later = next > LATER_MOST ? LATER_MOST : next < -(int32_t)usual ? -(int32_t)usual : next;
-}
 
 /* The pause, where the usual one is so long. */
 static inline uint32_t backoff_steps(const struct backoff *s, uint32_t usual)
@@ -62,17 +43,9 @@ static inline uint32_t backoff_steps(const struct backoff *s, uint32_t usual)
     return steps > 0 ? (uint32_t)steps : 0;
 }
 
-/* The same for an operation at `tick`, back to back with others or alone. */
-static inline uint32_t backoff_pause(struct backoff *s, uint64_t tick, uint32_t usual, bool *alone)
-{
-    *alone = tick - s->last > BACKOFF_ALONE;
-    s->last = tick;
-    return *alone ? later_steps(s->later, usual) : backoff_steps(s, usual);
-}
-
 /* Operation seq, the last of a block, has arrived at `tick`; `calls`: how many of its kind there
    were, by which trials are counted, so that each kind has its own, whatever comes between. A block
-   in which there were others does not count. */
+   in which there were others, or long gaps, does not count. */
 void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t calls);
 
 static inline bool backoff_due(uint64_t calls)

@@ -36,7 +36,6 @@ struct fast {
     uint32_t next;                     /* first peer that has not been seen to arrive */
     uint32_t pauses;                   /* while looking */
     bool wakes;                        /* somebody may sleep on this rank's line */
-    bool alone;                        /* its pause is learned from whether it looked too early */
     int result;                        /* of put or take */
 };
 
@@ -104,7 +103,6 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
     if (s->bytes)
         journal_count(w, FIGURE_BYTES, s->bytes);
-    s->alone = false;
 }
 
 /* Looks for the first peer, after a delay that is learned: one for barriers, one for small
@@ -116,7 +114,7 @@ uint64_t fast_look(struct tutti_comm *comm, struct fast *s)
     if (s->kind == KIND_BARRIER)
         steps = backoff_steps(&comm->engine.backoff[0], BACKOFF);
     else if (s->bytes <= BACKOFF_MOST)
-        steps = backoff_pause(&comm->engine.backoff[1], s->began, BACKOFF, &s->alone);
+        steps = backoff_steps(&comm->engine.backoff[1], BACKOFF);
     return watch_first(&comm->watch, &s->claim, steps);
 }
 
@@ -149,8 +147,6 @@ void fast_end(struct tutti_comm *comm, const struct fast *s)
     if (s->pauses)
         fast_waited(w, waited);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
-    if (s->alone)
-        later_learn(&comm->engine.backoff[s->kind != KIND_BARRIER].later, BACKOFF, s->pauses > 0);
     if (backoff_due(comm->engine.calls[s->kind]))
         operation_tune(comm, s->kind, s->began);
 }

@@ -125,48 +125,22 @@ static void test_lucky(void **state)
     assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
-/* What comes alone: a peer's line is there `way` cycles after this rank's arrival. How many of the
- * last `times` looks were too early. */
-static int looks(int32_t *later, uint32_t way, int times)
-{
-    int early = 0;
-    for (int i = 0; i < times; i++) {
-        bool missed = later_steps(*later, USUAL) < way;
-        early += missed;
-        later_learn(later, USUAL, missed);
-    }
-    return early;
-}
-
+/* Operations that come alone say nothing, however long the program takes from one to the next. What
+ * those back to back had found is forgotten, and found again. */
 static void test_alone(void **state)
 {
     (void)state;
-    int32_t later = 0;
-    for (uint32_t way = 1; way <= USUAL + LATER_MOST - LATER_STEP; way += 9) {
-        looks(&later, way, 100);
-        int early = looks(&later, way, 1000);
-        assert_true(early > 0 && early <= 1000 / (1 + LATER_STEP / LATER_BACK) + 1);
-        assert_in_range(later_steps(later, USUAL), way < LATER_BACK ? 0 : way - LATER_BACK,
-                        way + LATER_STEP);
+    struct rank r = { .best = 0 };
+    run(&r, PERIOD);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
+    for (int i = 0; i < TRIAL; i++) {
+        uint32_t steps = backoff_steps(&r.backoff, USUAL);
+        run(&r, 1);
+        r.tick += steps > USUAL ? BACKOFF_SLOW : BACKOFF_SLOW + 1000;
     }
-    looks(&later, 0, 100);                      /* always the last: looks at once */
-    assert_int_equal(later_steps(later, USUAL), 0);
-    looks(&later, UINT32_MAX, 100);             /* the peer always comes late: no later than this */
-    assert_int_equal(later_steps(later, USUAL), USUAL + LATER_MOST);
-}
-
-/* Back to back counts what the trials have found, alone what the looks have said. */
-static void test_pause(void **state)
-{
-    (void)state;
-    struct backoff s = { .less = 12, .later = 20 };
-    bool alone = false;
-    assert_int_equal(backoff_pause(&s, 1000000, USUAL, &alone), USUAL + 20);
-    assert_true(alone);
-    assert_int_equal(backoff_pause(&s, 1000000 + BACKOFF_ALONE, USUAL, &alone), USUAL - 12);
-    assert_false(alone);
-    assert_int_equal(backoff_pause(&s, 1000001 + 2 * BACKOFF_ALONE, USUAL, &alone), USUAL + 20);
-    assert_true(alone);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), USUAL);
+    run(&r, PERIOD);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
 int main(void)
@@ -174,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds), cmocka_unit_test(test_changes),
         cmocka_unit_test(test_together), cmocka_unit_test(test_mixed), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
