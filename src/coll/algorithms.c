@@ -1,20 +1,20 @@
 /* One table of all algorithms. A row is a collective and the way its bytes travel.
  *
- * What a rank gives to whom is the collective's (parts.h). The way is one of four. Each is written
- * once, for all collectives that can go by it:
+ * parts.h says which rank gives what to which rank in a collective. The bytes travel by one of four
+ * ways. Each way is written once, for all collectives that can use it:
  *
  *   inline     The payload stands in the cache line of the arrival flag. A scalar moves the same
  *              lines as a barrier. inline.c
  *   eager      The sender copies into its own staging slot before it arrives. Readers take it from
- *              there after one wait. What lies in the arena is read in place. eager.c, many.c
+ *              there after one wait. A buffer in the arena is read in place. eager.c, many.c
  *   pipelined  Chunks go through a queue of slots for each rank, or straight from buffers in the
  *              arena. Slots, and who may write them: pipeline.c. Moving blocks: pipeline_move.c.
  *              all_reduce is a reduce-scatter and an all-gather: pipeline_reduce.c
- *   direct     As pipelined, but a peer's private memory is read where it lies. cma.c
+ *   direct     As pipelined, but peers read private memory of a rank in place. cma.c
  *
- * All folds are in rank order, so that all ways give the same bits. Barriers have two ways:
+ * All folds are in rank order, so all ways give the same bits. Barriers have two ways:
  *
- *   flags      Each rank stores its own flag and reads everybody's. barrier_flags.c
+ *   flags      Each rank stores its own flag and reads all others. barrier_flags.c
  *   central    Central sense-reversing barrier. barrier_central.c
  *
  * Sources. flags: Hensgen, Finkel and Manber, Two Algorithms for Barrier Synchronization, IJPP 17
@@ -22,16 +22,16 @@
  * Shared-Memory Multiprocessors, ACM TOCS 9 (1991). all_reduce by reduce-scatter and all-gather:
  * Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner,
  * Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19 (2005). Chunk
- * queues in shared memory:
- * Graham and Shipman, MPI Support for Multi-core Architectures, EuroPVM/MPI 2008. Single copy by
- * the kernel: Goglin and Moreaud, KNEM, JPDC 73 (2013), here with process_vm_readv. */
+ * queues in shared memory: Graham and Shipman, MPI Support for Multi-core Architectures,
+ * EuroPVM/MPI 2008. Single copy by the kernel: Goglin and Moreaud, KNEM, JPDC 73 (2013), here with
+ * process_vm_readv. */
 #include "coll/algorithms.h"
 
 #include "coll/eager.h"
 #include "coll/inline.h"
 #include "coll/pipeline.h"
 
-/* What several rows say of themselves. */
+/* Help texts of several rows. */
 #define EAGER_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
 #define PIPELINE_HELP \
     "queues of chunks, or straight from buffers in the arena: written once, read once by each " \
@@ -40,8 +40,8 @@
 #define DIRECT_HELP "private memory is read where it lies, written once; else as pipelined"
 
 const struct algorithm algorithm_table[] = {
-    /* The ranks' say on whether they can make an operation of the caller's: the largest errno. No
-     * rule chooses it. */
+    /* The ranks agree whether each can make an operation of the caller's: the result is the largest
+     * errno. No rule chooses this row. */
     [ALGORITHM_OP_CREATE] = { .name = "inline",
                               .kind = KIND_OP_CREATE,
                               .most = INLINE_BYTES,
@@ -50,7 +50,7 @@ const struct algorithm algorithm_table[] = {
                               .after = inline_fold,
                               .help = "an all_reduce of one number" },
 
-    /* Barrier. Its choice is also the gate of every row of one phase. */
+    /* Barrier. Its choice is also the gate of every one-phase row. */
     [ALGORITHM_BARRIER_FLAGS] = { .name = "flags",
                                   .kind = KIND_BARRIER,
                                   .most = SIZE_MAX,
@@ -67,8 +67,8 @@ const struct algorithm algorithm_table[] = {
       .after = coll_nothing,
       .help = "one counter, one sense word: N atomic adds, for more ranks than CPUs" },
 
-    /* Broadcast. Small: the root's arrival carries it, or says where it lies. Large: C(k) asks for
-     * everybody's arrival and for the root's last chunk: from then on it needs no root. */
+    /* Broadcast. Small: the root's arrival carries the payload or its place. Large: C(k) asks for
+     * the arrival of all ranks and for the root's last chunk. After that no rank needs the root. */
     { .name = "inline",
       .kind = KIND_BROADCAST,
       .most = INLINE_BYTES,
@@ -95,8 +95,8 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* Reduce: as all_reduce, but only the root folds, or copies the result out. All wait for all,
-     * so that all or none holds. */
+    /* Reduce: as all_reduce, but only the root folds, or copies the result out. All ranks wait for
+     * all, so that all or none holds. */
     { .name = "inline",
       .kind = KIND_REDUCE,
       .most = INLINE_BYTES,
@@ -123,10 +123,10 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* All_reduce. Eager takes one wait, one copy in, N reads: the fastest for what fits the caches;
-     * above that the pipeline does less work per rank. The lines stay as they are until the reader
-     * returns: their owner may not store the operation after the next before we have arrived at
-     * the next. */
+    /* All_reduce. Eager takes one wait, one copy in and N reads: it is the fastest for sizes that
+     * fit the caches. Above that the pipeline does less work per rank. The lines stay unchanged
+     * until the reader returns: their owner may store the operation after the next only when we
+     * have arrived at the next. */
     [ALGORITHM_ALL_REDUCE_INLINE] = { .name = "inline",
                                       .kind = KIND_ALL_REDUCE,
                                       .most = INLINE_BYTES,
@@ -155,8 +155,8 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* All_reduce of several buffers: they are one vector. The counts are the same list on all
-     * ranks, by fingerprint. */
+    /* All_reduce of several buffers: they count as one vector. All ranks have the same list of
+     * counts, by fingerprint. */
     { .name = "eager",
       .kind = KIND_ALL_REDUCE_MANY,
       .most = EAGER_BYTES,
@@ -176,9 +176,9 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* Reduce_scatter: rank p folds block p of everybody's buffer, in rank order. The counts of
-     * the _v form are the same list on all ranks, by fingerprint, so every rank knows where its
-     * blocks begin. */
+    /* Reduce_scatter: rank p folds block p of the buffers of all ranks, in rank order. In the _v
+     * form all ranks have the same list of counts, by fingerprint, so each rank can compute where
+     * its blocks begin. */
     { .name = "inline",
       .kind = KIND_REDUCE_SCATTER,
       .most = INLINE_BYTES,
@@ -225,8 +225,8 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* All_gather: each rank gives one block to all. The counts of the _v form are the same list on
-     * all ranks, by fingerprint. */
+    /* All_gather: each rank gives one block to all. In the _v form all ranks have the same list of
+     * counts, by fingerprint. */
     { .name = "inline",
       .kind = KIND_ALL_GATHER,
       .most = INLINE_BYTES,
@@ -271,8 +271,8 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = DIRECT_HELP },
 
-    /* Gather: each rank gives one block to the root. All wait for all, so that all or
-     * none holds. */
+    /* Gather: each rank gives one block to the root. All ranks wait for all, so that all or none
+     * holds. */
     { .name = "inline",
       .kind = KIND_GATHER,
       .most = INLINE_BYTES,
@@ -310,7 +310,8 @@ const struct algorithm algorithm_table[] = {
       .direct = true,
       .help = "counts compared by pairs; then " DIRECT_HELP },
 
-    /* Scatter: the root gives a block to each rank. All wait for all, so that all or none holds. */
+    /* Scatter: the root gives a block to each rank. All ranks wait for all, so that all or none
+       holds. */
     { .name = "inline",
       .kind = KIND_SCATTER,
       .most = INLINE_BYTES,
@@ -387,8 +388,8 @@ const struct algorithm algorithm_table[] = {
       .help = "counts compared by pairs; then " DIRECT_HELP },
 
     /* Scan and exscan: rank r folds the blocks of ranks 0 … r, or … r - 1, in that order. Each
-     * folds for itself: N (N + 1) / 2 reads of a block in all; passing partial results on would
-     * read less and round halves more than once. */
+     * rank folds for itself: N (N + 1) / 2 reads of a block in all. A chain of partial results
+     * would read less, but round half-precision values more than once. */
     { .name = "inline",
       .kind = KIND_SCAN,
       .most = INLINE_BYTES,

@@ -1,13 +1,13 @@
-/* Central: one counter says when all have come, one sense word tells everybody. With more ranks
- * than CPUs it beats the flags: a rank that gets its turn on a CPU looks at one word instead of N.
- * The lines are still stored, before the counter, and they alone decide: the counter only says when
- * to look, the sense only whom to wake. Whoever sees by the lines that all are there raises the
- * sense, so a rank that dies between its line and the counter holds up nobody. (The central
- * sense-reversing barrier as in Mellor-Crummey and Scott, 1991; here the sense is the operation's
- * number and counter and sense only grow.)
+/* Central: one counter says when all ranks have come, one sense word releases all. With more ranks
+ * than CPUs it beats the flags: a rank that gets its turn on a CPU reads one word instead of N.
+ * Each rank still stores its line, before the counter, and only the lines decide: the counter says
+ * when to look, the sense says which ranks to wake. A rank that sees by the lines that all are
+ * there raises the sense, so a rank that dies between its line and the counter delays no other.
+ * (The central sense-reversing barrier as in Mellor-Crummey and Scott, 1991; here the sense is the
+ * operation's number, and counter and sense only grow.)
  *
- * E20 sense: whoever has seen all lines stores sense = k (release); a reader that loads k or more
- *     (acquire) knows C(k). */
+ * E20 sense: a rank that has seen all lines stores sense = k (release); for a reader that loads k
+ *     or more (acquire), C(k) holds. */
 #include "coll/algorithms.h"
 
 static void central_release(struct watch *w, uint64_t seq)

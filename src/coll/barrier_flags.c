@@ -1,7 +1,7 @@
-/* Flags: each rank stores its own arrival line and reads everybody's. One hop, N - 1 line transfers
- * a rank, no shared counter: the fastest while every rank has a CPU. (The flag variant of the
- * sense-reversing barrier of Hensgen, Finkel and Manber, 1988, with the whole operation number as
- * its sense, so nothing is ever reset.) */
+/* Flags: each rank stores its own arrival line and reads the lines of all others. One hop, N - 1
+ * line transfers a rank, no shared counter: the fastest if each rank has a CPU. (The flag variant
+ * of the sense-reversing barrier of Hensgen, Finkel and Manber, 1988, with the whole operation
+ * number as its sense, so nothing is ever reset.) */
 #include "coll/algorithms.h"
 
 int barrier_flags_advance(struct op *op)

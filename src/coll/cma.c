@@ -1,7 +1,6 @@
-/* Cost: two looks at the ends of a private buffer, some 0.5 us each operation; once in a comm's
- *       life a read of each peer, 1 us each, and one
- * more exchange of lines. A read of a peer that is gone fails at once; why it is gone stands in its
- * mark a little later. */
+/* A read of a peer that is gone fails at once; the peer's mark shows the reason a little later.
+ * Cost: for each operation, two checks at the ends of a private buffer, some 0.5 us; once in a
+ * comm's life, a read of each peer, 1 us each, and one more exchange of lines. */
 #include "coll/cma.h"
 
 #include "base/clock.h"
@@ -13,14 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ns between the end of a process's memory and the mark of its end: all its threads must
- * have ended */
+/* ns from the end of a process's memory to the mark of its end: all its threads must end first */
 enum { CMA_PATIENCE = 250000000 };
 
-/* Beside the address: whether it can be read is to be found out. */
+/* A bit beside the address: the ranks have to find out whether they can read it. */
 #define CMA_ASKED UINT64_C(1)
 
-/* In uneven parts that go by pairs, payload[1] says how much there is. */
+/* With PARTS_PAIRS, payload[1] holds the number of rounds. */
 static shared64 *cma_word(const struct coll *c, struct arrival *a)
 {
     return parts_how(c) & PARTS_PAIRS ? &a->more[0] : &a->payload[1];
@@ -50,8 +48,8 @@ int cma_open(struct coll *c)
     return 0;
 }
 
-/* Has anybody's right to read, or to be read, changed since that was found out? All ranks read
- * the same. */
+/* True: some rank's right to read, or to be read, may have changed since the ranks found it out.
+ * All ranks read the same words. */
 static bool cma_asked(const struct coll *c)
 {
     bool asked = false;
@@ -83,7 +81,7 @@ int cma_finish(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (c->cma.may == CMA_NO)
         return DONE;
-    if (coll_any_device(c)) {          /* whoever has one can take nothing out of a peer's memory */
+    if (coll_any_device(c)) {          /* a rank with a device cannot read a peer's memory */
         c->cma.may = CMA_NO;
         return DONE;
     }

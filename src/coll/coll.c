@@ -1,4 +1,4 @@
-/* What all algorithms share: publishing and finding each other's memory, and arithmetic under the
+/* Shared by all algorithms: they publish and find each other's memory, copy, and fold under the
  * default floating-point modes. */
 #include "coll/coll.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { TIMED_BYTES = 4096 };          /* less costs about as much as reading the time */
+enum { TIMED_BYTES = 4096 };         /* a smaller copy costs about as much as a read of the clock */
 
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes)
 {
@@ -48,7 +48,7 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     if (to == from || bytes == 0)
         return;
     if (c->gpu.mover) {
-        c->gpu.mover->copy(c, MOVER_IN, to, from, bytes);  /* the next mark says whether it could */
+        c->gpu.mover->copy(c, MOVER_IN, to, from, bytes);  /* the next mark returns its error */
         return;
     }
     if (bytes < TIMED_BYTES) {
@@ -84,9 +84,9 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold.ticks += clock_tick() - began;
 }
 
-/* A function that cannot fold says so by tutti_comm_abort. What it left must not go out as a
-   result: the verdict falls first. Where all others have what they need (each folds for itself)
-   they succeed, and rightly. */
+/* A function that cannot fold calls tutti_comm_abort. Its wrong output must not become a result:
+   the verdict comes first. If all others have what they need (each folds for itself) they succeed,
+   which is correct. */
 static void coll_heed_abort(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -97,8 +97,8 @@ static void coll_heed_abort(struct coll *c)
         verdict_look(w, &c->op.claim, &never, false);
 }
 
-/* An operation of the caller's own, in rank order, through two blocks on the stack: its function
-   wants the left operand in `in`, and the right one where the result goes. */
+/* Folds by the caller's own function, in rank order, through two blocks on the stack: the function
+   takes the left operand in `in`, and the right one where the result goes. */
 static void coll_fold_user(struct coll *c, char *to, const void *const from[], uint32_t n,
                            size_t count)
 {
@@ -150,8 +150,8 @@ void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, s
     c->fold.ticks += timed ? clock_tick() - began : 0;
 }
 
-/* In blocks that stay in the first cache, each of which goes from there to the slot, the
- * result or both. */
+/* Folds in blocks that stay in the first-level cache. Each block then goes to the slot, the result
+ * or both. */
 static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *result,
                              const void *const from[], uint32_t n, size_t count)
 {

@@ -1,8 +1,7 @@
-/* What device memory adds to an operation: one word more that everybody raises and everybody
- * waits for. It costs an operation with a device one more exchange of lines, nothing beside
- * what its copies cost; an operation of a comm that has never seen a device, one load. A host
- * rank's result is in place when its algorithm is done; it says so all the same, so that one
- * rule holds for all. */
+/* Device memory adds one word to an operation: each rank raises it and waits for all others. Beside
+ * its copies, an operation with a device costs one more exchange of lines; an operation of a comm
+ * that has never seen a device, one load. A host rank's result is in place when its algorithm is
+ * done. It raises the word too, so that one rule holds for all. */
 #include "coll/coll.h"
 
 void coll_publish_device(struct coll *c, uint64_t card)
@@ -19,7 +18,7 @@ void coll_publish_device(struct coll *c, uint64_t card)
 bool coll_any_device(const struct coll *c)
 {
     const struct watch *w = &c->comm->watch;
-    /* relaxed: after the gate, so whoever has one has stored it before (E1) */
+    /* relaxed: after the gate; a rank with a device has stored it before (E1) */
     if (!load_relaxed32(&w->slot->devices))
         return false;
     for (uint32_t p = 0; p < w->size; p++)
@@ -59,7 +58,7 @@ int coll_all_mapped(struct coll *c, bool *all)
     return DONE;
 }
 
-/* This rank's part: 0 or less is what place said. */
+/* This rank's part of the end. 0 or less: the result of gpu.place. */
 static int complete_mine(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -78,7 +77,7 @@ int coll_device_complete(struct coll *c)
     struct watch *w = &c->comm->watch;
     if (!coll_any_device(c))
         return DONE;
-    /* from the next operation on: everybody has seen the same arrivals */
+    /* used from the next operation on: all ranks have seen the same arrivals */
     c->comm->coll.devices = true;
     int r = complete_mine(c);
     if (r != DONE)

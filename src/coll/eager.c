@@ -1,6 +1,6 @@
-/* The slot of parity k may be overwritten, or given up for a larger one, for k + 2: its owner is
- * then past k + 1, which everybody has reached only after returning from k. Own data is folded from
- * the caller's buffer, not from the slot. */
+/* The slot of parity k may be overwritten, or replaced by a larger one, for k + 2: its owner is
+ * then past k + 1, and a rank arrives at k + 1 only after it has returned from k. A rank folds its
+ * own data from the caller's buffer, not from the slot. */
 #include "coll/eager.h"
 
 #include "base/copy.h"
@@ -20,10 +20,10 @@ int eager_slot(struct coll *c, char **slot)
     return comm_eager_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
-/* Where peers may read it where it lies: all of it is in the arena, with as much behind it as they
-   expect of the longest, and nothing is written there before they have. NULL: they may not. Not
-   where ranks share CPUs, as they wait once more for that, and not of a comm with devices, which
-   copy out of registered memory only. */
+/* The caller's buffer, if peers may read it in place, else NULL. They may if all of it is in the
+   arena, with as many bytes behind it as they expect of the longest, and it is not written before
+   they have read it. Not if ranks share CPUs, because it takes one more wait. Not in a comm with
+   devices, which copy out of registered memory only. */
 static char *eager_lent(const struct coll *c, size_t bytes)
 {
     if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call
@@ -33,7 +33,7 @@ static char *eager_lent(const struct coll *c, size_t bytes)
     return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;
 }
 
-/* All but the bytes from `own` to `after`, which nobody else reads. */
+/* Puts all bytes but those from `own` to `after`, which no other rank reads. */
 static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after)
 {
     char *slot = eager_lent(c, bytes);
@@ -63,12 +63,12 @@ int eager_put_parts(struct coll *c)
 {
     const struct even *even = &c->even;
     if (even->gives) {
-        bool each = even->gives > c->count * c->width;  /* then its own block stays where it is */
+        bool each = even->gives > c->count * c->width;  /* its own block is not copied */
         return eager_put_bytes(c, even->gives, each ? even->at : even->gives,
                                each ? even->at + c->count * c->width : even->gives);
     }
     if (even->keeps)
-        take_own(c);                /* while those who give put what they give into their slots */
+        take_own(c);                /* while the ranks that give copy into their slots */
     return eager_put_nothing(c);
 }
 
@@ -92,13 +92,13 @@ int eager_put_lists(struct coll *c)
             coll_copy_in(c, to, parts_send(c, p), bytes);
         to += bytes;
     }
-    coll_publish(c, slot);  /* without an element there is no slot, but still the counts' hash */
+    coll_publish(c, slot);  /* without an element there is no slot, but the hash of the counts */
     return 0;
 }
 
-/* After the gate nobody reads the slot of the next operation any more: the lines that one of its
-   size will write are fetched while the peers' are read. Measured, 1 KiB 0.86 of the time without;
-   from 4 KiB on it is in the way of the reading. */
+/* After the gate no rank reads the slot of the next operation any more. So its lines, for an
+   operation of the same size, are fetched while the peers' lines are read. Measured: 1 KiB takes
+   0.86 of the time without this; from 4 KiB on it slows the reads. */
 static void eager_own(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
     enum { OWN_MOST = 1024 };
@@ -133,9 +133,9 @@ static void eager_fold_part(struct coll *c, const void *const from[], size_t fir
     coll_fold(c, (char *)c->recv + first * c->width, part, size, count);
 }
 
-/* Of what is lent a rank reads its own beside its peers, who read it, too: who begin at the same
-   end wait for each other at every line. Measured, 2 ranks, 64 KiB: 3.4 us from one end, 2.3 each
-   from another. */
+/* A rank reads its own lent buffer while its peers read it, too. Ranks that begin at the same end
+   wait for each other at every line, so each begins at another part. Measured, 2 ranks, 64 KiB: 3.4
+   us from one end, 2.3 us from different parts. */
 int eager_fold(struct coll *c)
 {
     const void *from[RANKS_MAX];
@@ -200,7 +200,7 @@ int eager_take(struct coll *c)
         return 0;
     if (size == 2 || even->end - even->first == 1)
         return eager_take_from(c, size == 2 ? !me : even->first);
-    /* Each rank begins with its neighbour, so that not all read from the same one at once. */
+    /* Each rank begins with its neighbour, so that not all read from the same rank at once. */
     for (uint32_t i = 1; i < size; i++) {
         int r = eager_take_from(c, me + i < size ? me + i : me + i - size);
         if (r < 0)

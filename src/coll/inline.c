@@ -1,5 +1,5 @@
-/* The fold reads the lines in place: after the gate (E1) they stay as they are until this rank
- * arrives at the next operation, because their owners store the one after that only then. */
+/* The fold reads the lines in place. After the gate (E1) they stay unchanged until this rank
+ * arrives at the next operation, because their owners store the operation after that only then. */
 #include "coll/inline.h"
 
 #include "coll/modes.h"
@@ -15,8 +15,8 @@ int inline_put(struct coll *c)
 
 int inline_put_parts(struct coll *c) { return c->even.gives ? inline_put(c) : 0; }
 
-/* The first `ranks` ranks' element, `at` bytes into their lines, if it is a word and nothing but
- * the usual modes are set. */
+/* Folds one element of ranks 0 … `ranks` - 1, `at` bytes into their lines, if it is a word and
+ * the floating-point modes are the usual ones. False: not done. */
 static bool inline_fold_word(struct coll *c, uint32_t ranks, size_t at, const void *own, void *to)
 {
     if (!c->fold.word || ranks < 2 || (c->fold.floats && !c->fold.usual && !modes_usual()))
@@ -43,7 +43,7 @@ int inline_fold_at_root(struct coll *c)
     return (uint32_t)c->root == c->comm->watch.me ? inline_fold(c) : 0;
 }
 
-/* At most what a line holds; a word by a register, as most are. */
+/* Copies at most a line's payload; most are a word, which goes by a register. */
 static inline void inline_copy(void *to, const void *from, size_t bytes)
 {
     if (bytes == 4 || bytes == 8)

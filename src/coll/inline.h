@@ -1,7 +1,7 @@
-/* Job: inline transport: a contribution travels in the cache line that says that its rank
- *      has arrived.
+/* Job: carry a contribution by inline transport: in the cache line that says that its rank has
+ *      arrived.
  * Owns: this rank's payload words of the operation, before it arrives.
- * Never: more than INLINE_BYTES; with a factor, 16 bytes. */
+ * Never: carries more than INLINE_BYTES; with a factor, 16 bytes. */
 #ifndef TUTTI_COLL_INLINE_H
 #define TUTTI_COLL_INLINE_H
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A word of memory, of 4 bytes or 8, in a register. */
+/* Loads a word of 4 or 8 bytes into a register. */
 static inline uint64_t inline_word(const void *at, size_t bytes)
 {
     uint32_t half;
@@ -31,11 +31,11 @@ static inline void inline_put_word(void *at, uint64_t word, size_t bytes)
         memcpy(at, &half, 4);
 }
 
-/* Into this rank's line of operation seq. */
+/* Stores into this rank's line of operation seq. */
 static inline void inline_store(struct watch *w, uint64_t seq, const void *send, size_t bytes)
 {
     struct arrival *mine = watch_arrival(w, w->me, seq);
-    /* by a register: a word put together in memory would be read before it is all there */
+    /* by a register: a load of a word just after stores of its parts would wait for all of them */
     if (bytes == 4 || bytes == 8) {
         store_relaxed64(&mine->payload[0], inline_word(send, bytes)); /* relaxed: E1 publishes it */
         return;
@@ -47,8 +47,8 @@ static inline void inline_store(struct watch *w, uint64_t seq, const void *send,
         store_relaxed64(&mine->payload[i], words[i]);                /* relaxed: E1 publishes it */
 }
 
-/* Where everybody's contribution is, after the gate. Our own line may be at a peer's by now; what
- * we put into it is still in our buffer. */
+/* After the gate: where the contributions of all ranks are. Our own line may be in a peer's cache
+ * by now; our buffer holds the same bytes. */
 static inline void inline_sources(const struct watch *w, uint64_t seq, const void *send,
                                   const void **from)
 {
@@ -56,9 +56,9 @@ static inline void inline_sources(const struct watch *w, uint64_t seq, const voi
         from[p] = p == w->me ? send : (const void *)watch_arrival(w, p, seq)->payload;
 }
 
-/* Ranks 0 … ranks - 1, at least 2 of them, each one word `at` bytes into its line, after the gate;
-   `mine` is this rank's. Two ranks without a loop: how long a rank has waited is never the same,
-   and after that the processor foresees no turn of a loop. */
+/* After the gate: folds one word of ranks 0 … ranks - 1, at least 2, `at` bytes into each line;
+   `mine` is this rank's word. Two ranks are done without a loop: the length of a wait always
+   differs, so after one the processor cannot predict the branches of a loop. */
 static inline __attribute__((always_inline)) uint64_t inline_words(const struct watch *w,
                                                                    uint64_t seq, uint32_t ranks,
                                                                    size_t at, size_t bytes,
@@ -79,13 +79,13 @@ static inline __attribute__((always_inline)) uint64_t inline_words(const struct 
     return acc;
 }
 
-/* Before the gate: all that this rank gives, c->bytes of it. 0. */
+/* Before the gate: writes all that this rank gives, c->bytes of it. 0. */
 int inline_put(struct coll *c);                      /* c->send */
-int inline_put_parts(struct coll *c);                /* nothing where it gives nothing */
+int inline_put_parts(struct coll *c);                /* nothing if this rank gives nothing */
 /* After the gate. 0. */
-int inline_fold(struct coll *c);            /* everybody's into c->recv */
+int inline_fold(struct coll *c);            /* the payload of all into c->recv */
 int inline_fold_at_root(struct coll *c);    /* the same at c->root; nothing elsewhere */
-int inline_take(struct coll *c);            /* the blocks that are meant for this rank (c->even) */
-int inline_take_folded(struct coll *c);     /* those of a kind that folds, into one */
+int inline_take(struct coll *c);            /* the blocks for this rank (c->even) */
+int inline_take_folded(struct coll *c);     /* the same of a kind that folds, into one */
 
 #endif

@@ -1,6 +1,6 @@
-/* All_reduce of several buffers as one operation: they are one vector, laid one behind the other in
- * the slot and in the pipelines. One wait, and one round trip of the pipelines, for all of them.
- * The counts are the same list on all ranks, by fingerprint. */
+/* All_reduce of several buffers as one operation. The buffers are one vector: they lie one behind
+ * the other in the slot and in the pipelines. That takes one wait, and one round trip of the
+ * pipelines, for all of them. All ranks have the same list of counts, by fingerprint. */
 #include "coll/eager.h"
 #include "coll/algorithms.h"
 

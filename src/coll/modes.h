@@ -1,10 +1,11 @@
-/* Job: arithmetic under the default floating-point modes, whatever the caller has set: a rank that
- *      runs with flush-to-zero would otherwise get 0 where the others get 6e-39. To look takes the
- *      processor out of its step: 2 ns by itself, and 15 to 20 behind a wait or before an arrival,
- *      where all else is held up by it. So whoever has a wait before it looks between arrival and
- *      wait, when nothing is lost: modes_usual, then modes_enter_as.
+/* Job: set the default floating-point modes for arithmetic, whatever the caller has set: a rank
+ *      with flush-to-zero would else get 0 where others get 6e-39.
  * Owns: the modes of the calling thread, from enter to leave.
- * Never: arithmetic. */
+ * Never: computes.
+ *
+ * To read the modes serialises the processor: it takes 2 ns alone, and 15 to 20 ns after a wait or
+ * before an arrival, where it delays all else. So an operation with a wait reads them between
+ * arrival and wait, where it costs nothing: modes_usual, then modes_enter_as. */
 #ifndef TUTTI_COLL_MODES_H
 #define TUTTI_COLL_MODES_H
 
@@ -30,8 +31,8 @@ static inline void modes_leave(unsigned modes)
         _mm_setcsr(modes);
 }
 #elif defined(__aarch64__)
-/* Of FPCR: no trap enabled, FZ16, rounding, FZ, DN, AHP, and FIZ, AH, NEP of later processors: 0 is
- * the default of all. */
+/* Of FPCR: traps, FZ16, rounding, FZ, DN, AHP, and FIZ, AH, NEP of later processors: 0 is the
+ * default of all. */
 enum { MODES_DEFAULT = 0, MODES_MASK = 0x07c8ff07, MODES_USUAL = MODES_DEFAULT };
 
 static inline unsigned modes_get(void)
@@ -81,7 +82,7 @@ static inline void modes_leave(unsigned modes)
 }
 #endif
 
-/* usual: they are known to be. */
+/* usual: the modes are already found to be the usual ones. */
 static inline unsigned modes_enter_as(bool usual)
 {
     return usual ? (unsigned)MODES_USUAL : modes_enter();

@@ -1,5 +1,6 @@
-/* fold.ticks is the time of all copies and folds of an operation, whichever of them write results:
- * where the others are as long each time, they do not change which is less. */
+/* fold.ticks is the time of all copies and folds of an operation, not only of those that write
+ * results. The others take the same time with both ways, so they do not change which way is
+ * faster. */
 #include "coll/nontemporal.h"
 
 #include "base/copy.h"

@@ -1,5 +1,5 @@
-/* One table says what tells the collectives apart; the three transports then need to be written
- * once. Costs a few branches a block. */
+/* One table says how the collectives differ, so each of the three transports is written once. Costs
+ * a few branches a block. */
 #include "coll/parts.h"
 
 static const unsigned table[KIND_COUNT] = {

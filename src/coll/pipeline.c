@@ -1,6 +1,6 @@
-/* Words only grow, over all operations of a comm, so nothing is reset between them. A peer is never
- * asked for more than it must do anyway: a licence waits for those who take in this operation, and,
- * for slots last used by an earlier one, for everybody's return from that. */
+/* The words only grow, over all operations of a comm, so nothing is reset between them. A licence
+ * makes no peer do more than it must do anyway: it waits for the ranks that take in this operation,
+ * and, for slots last used by an earlier operation, until all ranks have returned from that. */
 #include "coll/pipeline.h"
 
 int pipeline_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
@@ -11,11 +11,11 @@ int pipeline_stage(struct coll *c, bool needed, uint64_t rounds, size_t used)
     c->pipeline.in = c->pipeline.asked = c->pipeline.fold = c->pipeline.taking = c->pipeline.out =
         c->pipeline.total = c->pipeline.mine = 0;
     c->pipeline.base = c->comm->coll.rounds;
-    /* one that this operation has no need of may be lent to another comm at any moment */
+    /* if this operation does not need the pipeline, another comm may borrow it at any moment */
     c->pipeline.at = NULL;
-    /* whether private memory is read where it lies is known after the gate */
+    /* only after the gate is it known whether private memory is read in place */
     if (needed || c->cma.may != CMA_NO) {
-        bool all = c->comm->coll.devices || c->gpu.mover;     /* the driver registers it whole */
+        bool all = c->comm->coll.devices || c->gpu.mover;     /* the driver registers all of it */
         struct pipeline_need need = {
             pipeline_all_slots(c) + 2 * pipeline_rows_bytes(size), c->pipeline.slot, used,
             pipeline_depth_now(c), (uint32_t)(c->pipeline.base % pipeline_depth_now(c)),

@@ -1,30 +1,31 @@
-/* Blocks through the pipelines: every collective of parts.h, any size. In each round a rank puts
- * the same stretch of all the blocks it gives into its slot, unless they lie in the arena; who
- * takes copies or folds that stretch. Written once, read once by each who takes.
+/* Moves blocks through the pipelines: every collective of parts.h, any size. In each round a rank
+ * puts the same stretch of all the blocks it gives into its slot, unless they lie in the arena. The
+ * ranks that take copy or fold that stretch. Each stretch is written once, and read once by each
+ * rank that takes.
  *
- *   in(r)    licence: who takes has consumed what the slot held. Copy in; produced = r + 1
- *   out(r)   all who give me something have produced r: copy or fold;  consumed = r + 1
- *   close    all who give have produced everything: C(k). From then on each living rank can
+ *   in(r)    licence: the ranks that take have consumed the slot. Copy in; produced = r + 1
+ *   out(r)   all ranks that give me something have produced r: copy or fold;  consumed = r + 1
+ *   close    all ranks that give have produced everything: C(k). From then on each living rank can
  *            finish alone.
- *   exit     who gave out of a buffer in the arena stays until it has been read.
+ *   exit     a rank that gave out of a buffer in the arena stays until peers have read it.
  *
- * Uneven parts whose counts only the two ranks of a block know (gather_v, scatter_v, all_to_all_v)
- * have one step more. A rank's counts lie in its rows when it arrives; after the gate each rank
- * compares what it takes with what is given. How many rounds there are is the most that any rank
- * needs, which everybody knows only then: so C(k) asks for `given` instead, a number known
- * beforehand, which a rank raises when its comparison held and all it gives is in the arena. A
- * difference is a mismatch that ends the operation for all.
+ * Uneven parts whose counts only the two ranks of a block have (gather_v, scatter_v, all_to_all_v)
+ * have one step more. A rank's counts are in its rows when it arrives. After the gate each rank
+ * compares what it takes with what is given. The number of rounds is the most that any rank needs,
+ * which the ranks learn only then. So C(k) asks for `given` instead, whose value is known before. A
+ * rank raises it when its comparison held and all it gives is in the arena. A difference is a
+ * mismatch that ends the operation for all.
  *
- * All or none with a difference that one rank alone has seen: it never raises its `given`, so C(k)
- * holds for nobody, ever, and nobody has completed. It proposes the mismatch, or meets a verdict
- * that was there before, or dies, which the others find as they find any death before its part is
- * done. All three end in one verdict for all. Here `given` comes after all that a rank takes, too:
- * where C(k) holds, nobody reads any more.
+ * All or none also holds if only one rank has seen a difference. That rank never raises its
+ * `given`, so C(k) never holds for any rank, and no rank has completed. It proposes the mismatch,
+ * or meets a verdict that was there before, or dies, which the others find like any death before
+ * the rank's part is done. All three end in one verdict for all. Here `given` comes after all that
+ * a rank takes, too: when C(k) holds, no rank reads any more.
  *
- * An exit ends, and ends in no verdict: C(k) holds, so each reader can finish alone, and reads on
- * whatever becomes of the comm: its deadline, an abort or an interrupt find C(k) in their look
- * and let it go on. It raises `consumed` before it returns; if it is gone instead, that is as
- * good. Only a reader that is stopped holds its owners up, past their deadlines, until it goes on
+ * An exit ends without a verdict: C(k) holds, so each reader can finish alone. It reads to its end
+ * even if the comm breaks: a deadline, an abort or an interrupt finds that C(k) holds, and does not
+ * stop it. It raises `consumed` before it returns; if it is gone instead, its owners stop waiting,
+ * too. Only a reader that is stopped delays its owners, past their deadlines, until it runs again
  * or is killed. */
 #include "coll/pipeline.h"
 
@@ -38,7 +39,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* of each block: what is taken out of where it lies before this rank looks about again */
+/* of each block: the most that is read in place before this rank looks at other events again */
 enum { STRETCH_BYTES = TINY(1 << 20, 1024) };
 
 static bool move_gives(const struct coll *c, uint32_t p) { return parts_gives(c, p); }
@@ -53,7 +54,7 @@ static bool move_takes_mine(const struct coll *c, uint32_t p)
     return parts_moves(c, c->comm->watch.me, p);
 }
 
-/* Where the block that p gives to rank `to` lies in the arena. */
+/* The place in the arena of the block that p gives to rank `to`. */
 static struct place move_place(const struct coll *c, uint32_t p, uint32_t to,
                                const struct part_row *rows)
 {
@@ -79,8 +80,8 @@ static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
     return n && !(place.at && pipeline_in_place(&place, first * c->width, n * c->width));
 }
 
-/* Does this rank fold its own block out of its slot, too, since the CPU cannot reach it
- * where it is? */
+/* True: this rank reads also its own block out of its slot to fold it, because the CPU cannot reach
+ * the buffer. */
 static bool move_own_staged(const struct coll *c)
 {
     return c->gpu.mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD;
@@ -109,7 +110,8 @@ static void move_copy_in(struct coll *c, uint32_t to, char *slot)
         coll_copy_in(c, slot, parts_send(c, to) + first * c->width, n * c->width);
 }
 
-/* A device rank that folds reads its slot itself: free when that round has been folded. */
+/* A device rank that folds reads its own slot itself: the slot is free when that round has been
+   folded. */
 static int move_hand_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -119,7 +121,7 @@ static int move_hand_in(struct coll *c)
         if (move_slot_idle(c, c->pipeline.asked))
             continue;
         if (c->pipeline.asked != began)
-            break;                     /* what is there already is published first */
+            break;                     /* publish first what is there already */
         if (c->gpu.mover
             && (!c->gpu.mover->room(c, MOVER_IN)
                 || (own && c->pipeline.asked >= c->pipeline.taking + PIPELINE_DEPTH)))
@@ -138,7 +140,8 @@ static int move_hand_in(struct coll *c)
     return pipeline_handed(c, MOVER_IN);
 }
 
-/* Up to what this rank gives; when that is all in, its word goes to the operation's end at once. */
+/* Copies in up to what this rank gives. When all is in, its word goes to the operation's end at
+   once. */
 static int move_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -173,7 +176,7 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
         : nowhere;
 }
 
-/* Does every block that this rank takes lie where it was given from, to its end? */
+/* True: every block that this rank takes can be read in place, to its end. */
 static bool move_lies(const struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
@@ -191,9 +194,10 @@ static bool move_lies(const struct coll *c)
     return true;
 }
 
-/* How many rounds are taken at once. What lies where it was given from has been there since its
-   owner arrived, and is cut only by how long a rank may be deaf. A rank that still has to bring
-   something in goes round by round, as those go on whose licences that waits for. */
+/* How many rounds are taken at once. A block that is read in place has been there since its owner
+   arrived; only STRETCH_BYTES limits the step, so that this rank looks at other events in time. A
+   rank that still has to copy in goes round by round, because its licences wait for peers that do
+   the same. */
 static uint64_t move_step(const struct coll *c)
 {
     uint64_t left = c->pipeline.taken - c->pipeline.taking,
@@ -231,14 +235,14 @@ static int move_out(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
     uint64_t before = c->pipeline.out;
-    /* In place, a stretch is copied in before what is taken lands on it. */
+    /* In place, a stretch is copied in before a taken stretch overwrites it. */
     bool may = c->pipeline.taking < c->pipeline.taken
         && (c->pipeline.taking < c->pipeline.in || c->pipeline.in == c->pipeline.mine);
     int r = may ? move_hand_out(c) : WAITING,
         moved = pipeline_landed(c, MOVER_OUT, c->pipeline.taking, &c->pipeline.out);
-    /* When it has taken all that there is for it, its word goes to the operation's end, too: it
-       may have much to give still, and those who take that would wait for it to take what they
-       have for others. */
+    /* When this rank has taken all that is for it, its word goes to the operation's end, too: it
+       may have much left to give, and ranks that take that would wait until it consumes blocks that
+       are for others. */
     if (c->pipeline.out > before)
         /* E18 release */
         watch_raise(w, &w->mine->consumed,
@@ -255,8 +259,8 @@ static uint64_t move_rounds(const struct coll *c, size_t count)
     return count / c->pipeline.piece + (count % c->pipeline.piece != 0);
 }
 
-/* The rounds in which there is something for this rank: there may be more in all, and what peers
- * say of that is nothing to loop by. */
+/* The rounds in which there is something for this rank. There may be more in all; that number comes
+ * from peers, and is not used as a bound of a loop. */
 static uint64_t move_taken(const struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
@@ -267,7 +271,7 @@ static uint64_t move_taken(const struct coll *c)
     return move_rounds(c, most);
 }
 
-/* The largest block that this rank gives, or keeps: that is copied in rounds, too. */
+/* The largest block that this rank gives, or keeps: a kept block is copied in rounds, too. */
 static size_t move_most(const struct coll *c)
 {
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
@@ -288,13 +292,13 @@ static void move_fill_rows(struct coll *c)
     for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
         size_t count = parts_count(c, me, each ? p : me);
         struct place place = pipeline_may_lie(c, parts_send(c, p), count * c->width);
-        /* In place, what is taken overwrites what is given: peers must find a copy. */
+        /* In place, taken data overwrites given data: peers must find a copy. */
         if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES)
             && parts_send(c, p) == parts_recv(c, p))
             place = (struct place){ 0, 0, 0 };
         rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo,
                                      place.hi };
-        c->sends.hi |= place.hi - place.lo;          /* something is read in place: stay for it */
+        c->sends.hi |= place.hi - place.lo;       /* a peer reads something in place: stay for it */
     }
 }
 
@@ -305,7 +309,7 @@ static bool move_overwrites(const struct coll *c)
             || c->algorithm->kind == KIND_EXSCAN);
 }
 
-/* Sizes, staging, places, claim. */
+/* Sets sizes, staging, places, claim. */
 static int move_open(struct coll *c)
 {
     unsigned how = parts_how(c);
@@ -366,8 +370,8 @@ static int move_open(struct coll *c)
         c->op.claim.commit = c->op.claim.seq;
         return 0;
     }
-    /* Without rounds nobody raises a word, and a root alone may have left the others' behind the
-     * count: arrival is all. */
+    /* Without rounds no rank raises a word, and after a broadcast or scatter the words of other
+     * ranks may be behind the count: the arrival is enough. */
     c->op.claim.commit_at = c->pipeline.total ? offsetof(struct member, produced) : 0;
     c->op.claim.commit = c->pipeline.base + c->pipeline.total;
     return 0;
@@ -375,8 +379,8 @@ static int move_open(struct coll *c)
 
 /* ---- pairs: after the gate ---- */
 
-/* What p gives me is not what I take: the operation is over, for all. The words for it stand where
- * an abort's would. */
+/* p does not give me what I take: the operation ends for all. The text for it stands where the text
+ * of an abort would. */
 static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 {
     struct watch *w = &c->comm->watch;
@@ -390,8 +394,8 @@ static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
 static bool move_compared(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    /* At least one, so that `consumed` says when everybody has done with the rows: the pipeline may
-     * go to another comm then. */
+    /* At least one, so that `consumed` says when all ranks have finished with the rows: then
+     * another comm may use the pipeline. */
     uint64_t total = c->pipeline.mine ? c->pipeline.mine : 1;
     for (uint32_t p = 0; p < w->size; p++) {
         if (p == w->me)
@@ -410,8 +414,8 @@ static bool move_compared(struct coll *c)
     }
     pipeline_begin(c, total);
     c->pipeline.taken = move_taken(c);
-    /* Who takes nothing has taken all: said here, since it never comes to move_out, and givers in a
-     * circle would wait for it. */
+    /* A rank that takes nothing has taken all. It says so here, because it never comes to move_out,
+     * and givers in a circle would wait for it. */
     if (c->pipeline.taken == 0)
         watch_raise(w, &w->mine->consumed, c->pipeline.base + total);  /* E18 release */
     return true;
@@ -459,7 +463,7 @@ int pipeline_move_advance(struct op *op)
     }
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
-        /* The first rounds can be copied in before anybody else is there. */
+        /* The first rounds can be copied in before any other rank is there. */
         while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine
                && (r = move_in(c)) == DONE) {
         }
@@ -469,7 +473,7 @@ int pipeline_move_advance(struct op *op)
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
             return WAITING;            /* for the verdict */
         c->phase = AFTER_GATE;
-        int moved = r == DONE ? move_in(c) : WAITING;   /* who gives little or nothing says so */
+        int moved = r == DONE ? move_in(c) : WAITING;   /* a rank that gives nothing says so */
         r = moved < 0 ? moved : r;
     }
     if (r == WAITING)
@@ -480,7 +484,7 @@ int pipeline_move_advance(struct op *op)
         && (c->pipeline.in < c->pipeline.mine || (takes && c->pipeline.out < c->pipeline.taken))) {
         r = move_stages(c, takes);
         if (r == WAITING)
-            return pipeline_waits(c);  /* on what the oldest round needs: out was asked last */
+            return pipeline_waits(c);  /* for what the oldest round needs: out was called last */
     }
     if (r < 0) {
         pipeline_close(c);

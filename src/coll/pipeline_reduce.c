@@ -1,27 +1,27 @@
-/* Reduce-scatter, then hand out: each rank folds one piece of every round, everybody who wants the
- * result copies it out.
+/* Reduce-scatter, then all-gather: each rank folds one piece of every round; each rank that wants
+ * the result copies it out.
  *
- *   in(r)    licence, where the slot will be written. The others' pieces of my buffer, where they
- *            do not lie in the arena; produced = r + 1
- *   fold(r)  all have produced r: fold my piece of everybody's, in rank order, into my result;
- *            folded = r + 1
+ *   in(r)    licence, if the slot will be written. Copy in the others' pieces of my buffer that do
+ *            not lie in the arena; produced = r + 1
+ *   fold(r)  all have produced r: fold my piece of the buffers of all, in rank order, into my
+ *            result; folded = r + 1
  *   out(r)   all have folded r: copy their pieces out, if I want them; consumed = r + 1
  *
- * A slot holds the N pieces that this rank gives to the others in one round (its own stays
- * empty), then the piece that it folds. Where its receive buffer lies in the arena the folded
- * piece goes there at once. C(k) asks that everybody has folded the last round: then all of the
- * result is in the arena and each living rank can finish alone; it stays until nobody reads its
- * buffers any more.
+ * A slot holds the N pieces that this rank gives to the others in one round (its own stays empty),
+ * then the piece that it folds. If its receive buffer lies in the arena, the folded piece goes
+ * there at once. C(k) asks that all ranks have folded the last round: then all of the result is in
+ * the arena, and each living rank can finish alone. It stays until no rank reads its buffers any
+ * more.
  *
- * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing from the arena), 1/N folded
- * from N places, (N-1)/N copied out; partial sums never travel, so the bits do not depend on how
- * the work was cut. A rank never copies in the piece it folds itself. The three stages run as far
- * as they can in each call of advance, oldest round first, so neighbouring rounds overlap. Where
- * all buffers of all ranks lie in the arena, but for their ends, no slot is needed in between:
- * then, as every rank sees after the gate, the first and the last round are as ever, and what is
- * between them goes in fewer steps, of larger pieces.
- * In place in the arena: my piece of p's buffer is read by me alone, and p writes there only after
- * I have folded it. */
+ * Per rank and byte of the vector, N ranks: (N-1)/N copied in (nothing if it lies in the arena),
+ * 1/N folded from N places, (N-1)/N copied out. Partial sums never travel, so the bits do not
+ * depend on how the work was cut. A rank never copies in the piece it folds itself. The three
+ * stages run as far as they can in each call of advance, oldest round first, so neighbouring rounds
+ * overlap. If all buffers of all ranks lie in the arena, except their ends, the rounds between need
+ * no slot. All ranks see this after the gate. Then the first and the last round stay as they are,
+ * and the elements between them go in fewer steps, of larger pieces.
+ * In place in the arena: only I read my piece of p's buffer, and p writes there only after I have
+ * folded it. */
 #include "coll/pipeline.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
@@ -36,7 +36,7 @@ static struct chunk reduce_piece(const struct coll *c, uint64_t round, uint32_t 
     return chunk_of(c->count, c->comm->watch.size, c->pipeline.piece, round, p);
 }
 
-/* How many rounds are over after so many steps, and which round a step is where it is one. */
+/* Rounds that are over after `steps` steps; also the round of the next step, if it is one round. */
 static uint64_t reduce_said(const struct coll *c, uint64_t steps)
 {
     if (!c->pipeline.large || steps + 1 < c->pipeline.steps)
@@ -55,8 +55,8 @@ static struct chunk reduce_chunk(const struct coll *c, uint64_t step, uint32_t p
     return chunk;
 }
 
-/* The buffers of the call are one, or many in a row: elements [first, …) lie together in (at most)
- * the first run, in buffer `i` from `at` on. */
+/* A call has one buffer, or many in a row. Elements from `first` on lie together for `count`
+ * elements of the run, in buffer `i` from element `at` on. */
 struct reduce_run { const char *send; char *recv; size_t count, i, at; };
 
 static struct reduce_run reduce_run(const struct coll *c, size_t first, size_t count)
@@ -90,8 +90,7 @@ static void reduce_copy_in(struct coll *c, char *to, struct chunk chunk)
     }
 }
 
-/* Where in the arena one side of a rank's buffers lies: a place, or for many buffers a row
- * for each. */
+/* Where one side of a rank's buffers lies: a place, or for many buffers a row for each. */
 struct reduce_side { struct place place; const struct part_row *rows; };
 
 static struct place reduce_place(const struct coll *c, const struct reduce_side *side, size_t i)
@@ -101,7 +100,7 @@ static struct place reduce_place(const struct coll *c, const struct reduce_side 
         : side->place;
 }
 
-/* Does all of the chunk lie there? */
+/* True: all of the chunk lies there. */
 static bool reduce_lies(const struct coll *c, const struct reduce_side *side, struct chunk chunk)
 {
     if (c->lists.first && !side->rows)
@@ -116,15 +115,15 @@ static bool reduce_lies(const struct coll *c, const struct reduce_side *side, st
     return chunk.count > 0;
 }
 
-/* Where a run that lies there lies: an offset in the arena, or, with CMA_BIT, an address. */
+/* Where such a run lies: an offset in the arena, or, with CMA_BIT, an address. */
 static uint64_t reduce_at(const struct coll *c, const struct reduce_side *side,
                           const struct reduce_run *run)
 {
     return reduce_place(c, side, run->i).at + run->at * c->width;
 }
 
-/* p's, or this rank's own; which: 0 send, 1 receive. Rows: first those of the send buffers, then
- * those of the receive buffers. */
+/* Of p or this rank; which: 0 send, 1 receive. The rows of the send buffers come first, then those
+ * of the receive buffers. */
 static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int which)
 {
     bool mine = p == c->comm->watch.me;
@@ -136,14 +135,14 @@ static struct reduce_side reduce_side(const struct coll *c, uint32_t p, int whic
     if (c->lists.first && side.place.hi > side.place.lo) {
         const struct part_row *rows = mine ? pipeline_rows(c, c->pipeline.at)
                                            : pipeline_rows_of(c, p);
-        /* if not, p has none, whatever it says */
+        /* if not, p has no rows, whatever it says */
         bool fit = 2 * (size_t)c->lists.n <= pipeline_rows_count(c->comm->watch.size);
         side.rows = rows && fit ? rows + (which ? c->lists.n : 0) : NULL;
     }
     return side;
 }
 
-/* Is nothing of this round ever written into this rank's slot? */
+/* True: nothing of this round is ever written into this rank's slot. */
 static bool reduce_slot_idle(const struct coll *c, uint64_t round)
 {
     const struct watch *w = &c->comm->watch;
@@ -158,9 +157,9 @@ static bool reduce_slot_idle(const struct coll *c, uint64_t round)
     return true;
 }
 
-/* Hands the next round over to whoever copies. A device rank's fold finds its own piece in the
-   slot, too, and what goes back to the device is read out of it: so the slot of a round is free
-   when that round is out. */
+/* Hands the next round to the CPU or the mover. A device rank's fold reads also its own piece in
+   the slot, and the copy back to the device reads the slot. So the slot of a round is free when
+   that round is out. */
 static int reduce_hand_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -169,9 +168,9 @@ static int reduce_hand_in(struct coll *c)
         if (reduce_slot_idle(c, c->pipeline.asked))
             continue;
         if (c->pipeline.asked != began)
-            break;                     /* what is there already is published first */
+            break;                     /* publish first what is there already */
         if (c->gpu.mover && c->pipeline.asked >= c->pipeline.out + PIPELINE_DEPTH)
-            /* for our own copies, or for what the oldest round needs: that is asked last */
+            /* for our own copies, or for what the oldest round needs: out is called last */
             return WAITING;
         if (pipeline_licence(c, c->pipeline.asked, NULL) == WAITING)
             return WAITING;
@@ -199,9 +198,9 @@ static int reduce_in(struct coll *c)
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
-/* What p has put where in this round: the slot's part, or, for a chunk that lies in its buffers,
-   NULL and the side. A slot's part holds a piece: a larger chunk has none there, whatever p says by
-   now of where its buffers lie. */
+/* Where p's chunk of this round is: in the slot, or, if it lies in p's buffers, slot NULL and the
+   side. A slot's part holds one piece, so a larger chunk is never read there, whatever p now says
+   about its buffers. */
 struct source { const char *slot; struct reduce_side side; };
 
 static int reduce_source(const struct coll *c, uint32_t p, int which, struct chunk chunk,
@@ -218,8 +217,8 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     return pipeline ? 0 : -EPROTO;
 }
 
-/* Where the CPU finds a run of p's; what is private to p is read into its stretch of the window
- * first. DONE with *at, WAITING, -errno. */
+/* The address where the CPU reads a run of p's. Private memory of p is first read into p's stretch
+ * of the window. DONE with *at, WAITING, -errno. */
 static int reduce_from(struct coll *c, uint32_t p, const struct source *source,
                        const struct reduce_run *run, size_t done, const void **at)
 {
@@ -252,7 +251,7 @@ static int reduce_fold(struct coll *c, bool wants)
     char *slot = c->pipeline.at ? pipeline_slot(c->pipeline.at, c, reduce_said(c, c->pipeline.fold))
             + w->size * c->pipeline.piece * c->width
                                 : NULL;
-    /* a device rank's own, which the CPU can reach */
+    /* a device rank's own piece, where the CPU can reach it */
     const char *own = slot ? slot - (w->size - w->me) * c->pipeline.piece * c->width : NULL;
     for (size_t done = 0; done < chunk.count;) {
         const void *from[RANKS_MAX];
@@ -325,7 +324,7 @@ static int reduce_out(struct coll *c, bool wants)
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
 
-/* Many buffers: a row for each, where there is room for the rows. */
+/* Many buffers: fills in a row for each, if there is room for the rows. */
 static void reduce_fill_rows(struct coll *c)
 {
     struct part_row *rows = pipeline_rows(c, c->pipeline.at);
@@ -344,8 +343,8 @@ static void reduce_fill_rows(struct coll *c)
     }
 }
 
-/* Would this rank's part of the result be taken out of its receive buffer? Then its pipeline may be
- * the better place. */
+/* If peers would take this rank's part of the result out of its receive buffer, its pipeline may be
+ * faster: chooses one of them. */
 static void reduce_pipeline_results(struct coll *c, size_t bytes)
 {
     bool may = c->algorithm->kind == KIND_ALL_REDUCE && !c->comm->crowded && c->send != c->recv
@@ -368,7 +367,7 @@ static int reduce_open(struct coll *c, bool all_want)
         c->sends = pipeline_may_lie(c, c->send, bytes);
         c->recvs = all_want ? pipeline_may_lie(c, c->recv, bytes) : c->recvs;
     } else if (!c->lists.first && !c->gpu.mover)
-        /* nobody else reads them, wherever they lie */
+        /* no other rank reads them, wherever they lie */
         c->sends = c->recvs = (struct place){ 0, 0, bytes };
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
     reduce_pipeline_results(c, bytes);
@@ -395,7 +394,7 @@ static int reduce_open(struct coll *c, bool all_want)
     return 0;
 }
 
-/* After the gate. All ranks look at the same words, and come to the same answer. */
+/* Called after the gate. All ranks read the same words, and come to the same result. */
 static void reduce_enlarge(struct coll *c)
 {
     uint32_t size = c->comm->watch.size;
@@ -442,7 +441,7 @@ static int reduce_advance(struct coll *c, bool wants)
     }
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;
     if (r == DONE && c->phase == GATE_WAIT) {
-        /* The first rounds can be copied in before anybody else is there. */
+        /* The first rounds can be copied in before any other rank is there. */
         while (c->cma.may == CMA_NO && c->pipeline.in < c->pipeline.total
                && (r = reduce_in(c)) == DONE) {
         }
@@ -457,7 +456,7 @@ static int reduce_advance(struct coll *c, bool wants)
     while (r > 0 && c->pipeline.out < c->pipeline.steps) {
         r = reduce_stages(c, wants);
         if (r == WAITING)
-            /* on what the oldest round needs: that stage was asked last */
+            /* for what the oldest round needs: that stage was called last */
             return pipeline_waits(c);
     }
     if (r < 0) {

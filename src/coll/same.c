@@ -1,6 +1,6 @@
-/* Same: do all ranks hold the same bytes? Two digests of them, 128 bits, travels in the arrival
- * line. Two different buffers of one length pass for the same once in 2^128, by chance; a digest is
- * no shield against somebody who looks for two such buffers. */
+/* Same: do all ranks hold the same bytes? Two digests of them, 128 bits, travel in the arrival
+ * line. Two different buffers of one length have equal digests once in 2^128, by chance. A digest
+ * does not protect against someone who constructs two such buffers. */
 #include "coll/algorithms.h"
 
 #include "base/digest.h"

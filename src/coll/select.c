@@ -1,4 +1,4 @@
-/* Rules are parsed once, when a world is made, from the text in the arena; choosing is then a walk
+/* Rules are parsed once, from the text in the arena, when a world is made. A choice is then a walk
  * over a few ranges. */
 #include "coll/select.h"
 
@@ -41,7 +41,7 @@ static enum kind select_kind(const char *name)
     return KIND_NONE;
 }
 
-/* What rules called them before: rules that people have written stay valid. */
+/* Old names in rules: rules that users have written stay valid. */
 static const struct { const char *before, *now; } renamed[] = {
     { "line", "inline" },
     { "flat", "eager" },
@@ -73,7 +73,7 @@ static int select_size(const char *s, size_t *size)
     return 0;
 }
 
-/* LOW-HIGH=NAME; the name is what it returns. NULL: it is none. */
+/* Parses LOW-HIGH=NAME and returns NAME. NULL: it is no such range. */
 static char *select_range(char *s, size_t *low, size_t *high, struct text *why)
 {
     char *name = strchr(s, '='), *dash = strchr(s, '-');
@@ -185,7 +185,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         text_add(why, "%.60s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=eager", clause);
         return -EINVAL;
     }
-    /* A plain clause holds for crowded comms too, until one of their own says otherwise. */
+    /* A plain clause holds for crowded comms too, until a /crowded clause follows. */
     for (int which = crowded; which < 2; which++) {
         struct choice *to = rules->choices[kind][which];
         int more = under ? under->used[kind][which] : 0;

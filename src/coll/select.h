@@ -1,20 +1,20 @@
-/* Job: the only place that chooses an algorithm.
+/* Job: choose an algorithm; this is the only place that does.
  * Owns: nothing; the rules stand in the arena's header, written by its creator.
- * Never: looks at where a rank's buffer lies: only what all ranks know decides.
+ * Never: looks at where a rank's buffer lies: only facts that all ranks share decide.
  *
  * Grammar, the same for the default and for TUTTI_ALGORITHM:
  *     rules   = clause { ";" clause }
  *     clause  = kind [ "/crowded" ] ":" choice { "," choice }
  *     choice  = [ low ] "-" high "=" algorithm        bytes of one rank's contribution; "inf";
  *                                                     suffixes k, M, G
- * The clause "device" chooses a road by the same grammar: how a large operation goes whose buffers
- * are device memory at all ranks; bytes of one rank's contribution. Where that road cannot be gone,
- * `pinned` can.
- * In the arena's header stands what the machine's file says, a "|", and what TUTTI_ALGORITHM says;
- * or the latter alone (coll/tuning_file.h). "/crowded" holds for comms with more ranks than there
- * are CPUs. A later clause for the same kind takes the place of the earlier; sizes that no choice
- * covers, or that are too large for the algorithm, fall to the default. The barrier's choice is
- * also the gate of every one-phase algorithm. */
+ * The clause "device" chooses a road by the same grammar: how a large operation goes if the buffers
+ * of all ranks are device memory; bytes of one rank's contribution. `pinned` is used if that road
+ * is not possible.
+ * The arena's header holds the rules of the machine's file, a "|", and those of TUTTI_ALGORITHM; or
+ * only the latter (coll/tuning_file.h). "/crowded" holds for comms with more ranks than CPUs. A
+ * later clause for the same kind replaces the earlier one. Sizes that no choice covers, or that are
+ * too large for the algorithm, use the default. The barrier's choice is also the gate of every
+ * one-phase algorithm. */
 #ifndef TUTTI_COLL_SELECT_H
 #define TUTTI_COLL_SELECT_H
 
@@ -27,8 +27,8 @@ struct choice { size_t low, high; const struct algorithm *algorithm; };
  * its share. */
 enum road { ROAD_PINNED, ROAD_LEADER, ROAD_PEERS };
 struct road_choice { size_t low, high; enum road road; };
-/* Looked at from the front: a clause's choices, then those of the layer under it, then
- * the default's. */
+/* Searched from the front: a clause's choices, then those of the layer under it, then the
+ * default's. */
 struct rules {
     struct choice choices[KIND_COUNT][2][LAYERS * CHOICES_MAX];
     int used[KIND_COUNT][2];
@@ -38,10 +38,10 @@ struct rules {
 
 extern const char select_default[];
 
-/* The default, with `text` laid over it (NULL: none). 0, or -EINVAL with the sentence in why. */
+/* Parses the default, with `text` over it (NULL: none). 0, or -EINVAL with the sentence in why. */
 int select_parse(struct rules *rules, const char *text, struct text *why);
-/* The same for a text of two layers, "rules | rules": what the arena's header holds; the second is
- * laid over the first. */
+/* The same for a text of two layers, "rules | rules", as the arena's header holds it; the second
+ * goes over the first. */
 int select_layers(struct rules *rules, const char *text, struct text *why);
 
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
@@ -50,9 +50,9 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
 enum road select_road(const struct rules *rules, size_t bytes);
 const char *road_name(enum road road);
 
-/* All rows there are to choose from; behind the last one without a name. */
+/* All rows that rules choose from; a row without a name ends them. */
 const struct algorithm *select_all(void);
-/* NULL: there is none of this name. */
+/* NULL: there is none with this name. */
 const struct algorithm *select_named(enum kind kind, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* The same for every way a block travels: its way says where a block lies, this copies or
+/* One code for every way a block travels: the way says where a block lies, this file copies or
  * folds it. */
 #include "coll/take.h"
 
@@ -40,8 +40,7 @@ static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, cha
     return DONE;
 }
 
-/* What is far goes through a window of a certain size; then it is no device's, and there is
- * no scratch. */
+/* A far block goes through a window of fixed size. Then there is no device, and no scratch. */
 static int take_folds(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scratch)
 {
     size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : n;
@@ -58,7 +57,8 @@ int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scrat
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     if (how & PARTS_FOLD)
         return take_folds(c, at, first, n, scratch);
-    /* Each rank begins with its neighbour, so that not all read from the same one at once. */
+    /* Each rank begins with itself, then its neighbour, so that not all read from the same rank at
+       once. */
     for (uint32_t i = 0; i < size; i++) {
         uint32_t p = me + i < size ? me + i : me + i - size;
         bool kept = p == me && parts_keeps(c) && !c->kept;

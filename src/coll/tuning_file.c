@@ -1,7 +1,8 @@
-/* A job must start the same whether this file is whole, half, another machine's or no file at all,
- * so everything that could be wrong is looked at here, before it reaches the arena: later a wrong
- * rule would be an error of every rank. Cost, for who makes an arena alone: a failing look at a
- * path where there is no file; else some 100 us, nearly all of it to tell what machine this is. */
+/* A job must start the same with a complete file, half a file, another machine's file or no file.
+ * So every possible fault is checked here, before the text reaches the arena: later a wrong rule
+ * would be an error of every rank.
+ * Cost, only for the rank that makes an arena: without a file, one failing stat; else some 100 us,
+ * nearly all of it to identify the machine. */
 #include "coll/tuning_file.h"
 
 #include "base/knob.h"
@@ -27,7 +28,7 @@ bool tuning_file_path(char path[TUNED_PATH])
             return false;
         text_add(&t, "%s", said);
     } else if (config
-               && *config == '/') /* a relative one is to be ignored, says its specification */
+               && *config == '/') /* its specification says to ignore a relative one */
         text_add(&t, "%s/tutti/rules", config);
     else if (home && *home == '/')
         text_add(&t, "%s/.config/tutti/rules", home);
@@ -54,8 +55,7 @@ void tuning_file_machine(char machine[TUNED_MACHINE])
         text_add(&t, " unknown");
 }
 
-/* The lines that are no comments, one after another with ";" between them. False: there
- * is no room. */
+/* Joins the lines that are no comments, with ";" between them. False: there is no room. */
 static bool join_lines(const char *file, char *rules, size_t room)
 {
     struct text t = { rules, room, 0 };
@@ -103,7 +103,7 @@ enum tuned tuning_file_parse(const char *file, const char *machine, char rules[R
     return TUNED_DAMAGED;
 }
 
-/* No regular file is not even opened: a named pipe would let us wait for somebody who writes. */
+/* Opens regular files only: a named pipe would block until another process writes. */
 enum tuned tuning_file_read(const char *path, char rules[RULES_TEXT], struct text *why)
 {
     struct stat st;
@@ -142,7 +142,7 @@ void tuning_file_lay(const char *said, char rules[RULES_TEXT])
     file[0] = 0;
     if (tuning_file_path(path))
         tuning_file_read(path, file, &why);
-    /* Rules of the environment that leave no room for the file's are the more important ones. */
+    /* If rules of the environment leave no room for the file's, only the environment's count. */
     if (file[0] && strlen(file) + 1 + strlen(said) < RULES_TEXT)
         text_add(&t, "%s|", file);
     text_add(&t, "%s", said);

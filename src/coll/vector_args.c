@@ -1,4 +1,4 @@
-/* A copy of a call's lists, for work that outlives the call: one block, the pointers first. */
+/* Copies a call's lists, for work that outlives the call: one block, the pointers first. */
 #include "coll/parts.h"
 
 #include <errno.h>

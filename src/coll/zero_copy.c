@@ -1,5 +1,5 @@
-/* Two stamps an operation that has the choice. Waiting for a late peer counts, too; of late the
- * least of either way is what decides. */
+/* Two reads of the clock for an operation that has the choice. A wait for a late peer counts, too;
+ * but the tuner compares the least of the recent times of each way. */
 #include "coll/zero_copy.h"
 
 #include "base/clock.h"
