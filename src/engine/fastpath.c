@@ -1,6 +1,6 @@
-/* Off the fast path: what it has begun becomes an operation of the state machine. It is no inline
- * function, since it is rare and needs struct coll. Cost: a struct coll filled in, and figures that
- * were counted too early. */
+/* Leaves the fast path: turns its operation into one of the state machine. These are no inline
+ * functions, because they are rare and need struct coll. Cost: to fill in a struct coll, and to
+ * correct figures that were counted too early. */
 #include "engine/fastpath.h"
 
 #include "os/caller.h"

@@ -1,6 +1,6 @@
-/* The counts of calls are kept from the comm's first day (one private increment a call), so that N
- * means the same whenever the fault is set. A fault strikes after the arguments are checked and
- * before the arrival. */
+/* Calls are counted from the comm's beginning (one private increment a call), so that N means the
+ * same whenever the fault is set. A fault strikes after the arguments are checked and before the
+ * arrival. */
 #include "engine/fault.h"
 
 

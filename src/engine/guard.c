@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* A function under once is in the way of its comm and its world; `done` may run in a round of the
- * progress thread, which looks at all comms. */
+/* A function under once holds up its comm and its world. `done` may run in a round of the progress
+ * thread, which pumps all comms. */
 bool guard_nested(const struct tutti_comm *comm)
 {
     const struct tutti_comm *inside = comm_callback;
@@ -24,7 +24,8 @@ bool guard_nested(const struct tutti_comm *comm)
             & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
 }
 
-/* The lock is for a thread's first call; two that take turns on a comm only store their numbers. */
+/* Takes the lock only in a thread's first call. After that, two threads that take turns on a comm
+   only store their numbers. */
 void guard_aside(const struct tutti_comm *comm)
 {
     struct world *world = comm->world;
@@ -40,7 +41,7 @@ void guard_aside(const struct tutti_comm *comm)
 void guard_stranger(struct tutti_comm *comm)
 {
     guard_aside(comm);
-    /* relaxed: each thread stores its own, and looks for no other's */
+    /* relaxed: each thread stores its own number, and looks only for its own */
     store_relaxed64(&comm->engine.caller, threads_self());
 }
 
@@ -109,7 +110,7 @@ int guard_call(struct tutti_comm *comm, enum kind kind, uint32_t site, const tut
     return 0;
 }
 
-/* The thread that joined has ended: the one that calls now holds the mark from here on. */
+/* The thread that joined has ended: the calling thread holds the mark from now on. */
 static void guard_take_over(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
@@ -125,9 +126,10 @@ static void guard_take_over(struct tutti_comm *comm)
     pthread_mutex_unlock(&world->lock);
 }
 
-/* Another thread may have met the failure, in work under way, and still write the report: it does
-   so in its lock. So who gets -ECANCELED can read the report. Half a second at most: what is in the
-   lock may be a function of the caller's that has come here. */
+/* Another thread, with work under way, may have met the failure and still be writing the report,
+   under its lock. This waits for the lock, so that a caller that gets -ECANCELED can read the
+   report. It waits half a second at most: the lock may be held over a function of the caller's,
+   which made this call. */
 static int guard_broken(struct tutti_comm *comm)
 {
     struct timespec until;

@@ -1,7 +1,7 @@
-/* Job: what every public function does first and last: is this the rank, is the comm free, is it
- *      whole, what is odd about it today.
+/* Job: do the first and last steps of every public function: check that the process is the rank,
+ *      that the comm is free and whole, and handle the rare states.
  * Owns: tutti_comm.engine.busy, tutti_comm.engine.sites.
- * Never: what the function is for. */
+ * Never: does the function's own work. */
 #ifndef TUTTI_ENGINE_GUARD_H
 #define TUTTI_ENGINE_GUARD_H
 
@@ -10,21 +10,23 @@
 #include <errno.h>
 
 void guard_stranger(struct tutti_comm *comm);
-/* A thread calls what any may call at any time: it, too, can be of help from now on. */
+/* A thread makes a call that is allowed at any time: the search for cycles counts it from now
+   on. */
 void guard_aside(const struct tutti_comm *comm);
 int guard_busy(struct tutti_comm *comm);
 int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site);
-/* Is this thread in a callback of comm? Freeing comm would free what it runs on. */
+/* True: this thread is in a callback of comm. To free comm would free what the callback runs on. */
 bool guard_nested(const struct tutti_comm *comm);
 
-/* First of all: a call that fails leaves no handle. */
+/* Called first: a call that fails leaves no handle. */
 static inline void guard_clear(const tutti_call *call)
 {
     if (call && call->work)
         *call->work = NULL;
 }
 
-/* Another thread than the last one calls: who waits for this rank may have to reckon with it. */
+/* Notes the calling thread, if it is not the last one that called: a peer that waits for this rank
+   may have to count it. */
 static inline void guard_known(struct tutti_comm *comm)
 {
     /* relaxed: only this thread stores its own number */
@@ -48,7 +50,7 @@ static inline int guard_enter(struct tutti_comm *comm)
     return 0;
 }
 
-/* The number of a call site. Of the last ones it is cached. */
+/* The number of a call site. The most recent ones are cached. */
 uint32_t guard_site_slow(struct tutti_comm *comm, const char *site);
 static inline uint32_t guard_site(struct tutti_comm *comm, const char *site)
 {
@@ -62,8 +64,8 @@ static inline int guard_leave(struct tutti_comm *comm, int result)
     return result;
 }
 
-/* Just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; strikes faults.
- * One load where nothing is odd. */
+/* Called just before an operation begins: 0, or -ECANCELED on a broken comm, -EDEADLK …; makes
+ * the faults that are due. One load in the normal case. */
 static inline int guard_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     comm->engine.calls[kind]++;
@@ -72,13 +74,13 @@ static inline int guard_operation(struct tutti_comm *comm, enum kind kind, uint3
         : 0;
 }
 
-/* A bad argument: said in the report and in the journal, where waiting peers read it.
- * Returns -EINVAL. */
+/* Refuses a bad argument: explains it in the report and in the journal, where waiting peers read
+ * it. Returns -EINVAL. */
 __attribute__((format(printf, 4, 5))) int guard_refuse(struct tutti_comm *comm, enum kind kind,
                                                        uint32_t site, const char *format, ...);
 
-/* What this rank lacks for a call whose arguments are good: its peers, who may wait for it, hear it
- * at once. Returns error. */
+/* Fails a call with good arguments for which this rank lacks something: its peers, who may wait for
+ * it, see that at once. Returns error. */
 __attribute__((format(printf, 5, 6))) int guard_fail(struct tutti_comm *comm, enum kind kind,
                                                      uint32_t site, int error, const char *format,
                                                      ...);

@@ -1,5 +1,4 @@
-/* An operation that goes well is told of in few stores; what one that failed has to say stays off
- * that road. */
+/* A success takes few stores. The code for a failure stays off that path. */
 #include "engine/operation.h"
 
 #include "engine/verify.h"
@@ -12,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Field by field: most of struct coll is nobody's business before its algorithm has set it, and
-   clearing all of it costs as much as a quarter of a barrier. */
+/* Sets field by field: most fields of struct coll are not read before the algorithm has set them,
+   and to clear them all costs a quarter of a barrier. */
 void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, enum kind kind,
                         uint32_t site, int64_t timeout_ns)
 {
@@ -59,8 +58,8 @@ void operation_begin(struct coll *c, uint64_t tick)
                   tick);
 }
 
-/* A rank that cannot take part (no memory for its staging) tells the others before it gives up.
-   What an older operation has left in the report is no reason. */
+/* A rank that cannot take part (no memory for its staging) tells the others before it gives up. A
+   report of an older operation does not count as the reason. */
 static void operation_pass_on(struct coll *c, int error)
 {
     char report[REPORT_TEXT];
@@ -71,8 +70,8 @@ static void operation_pass_on(struct coll *c, int error)
     comm_give_up(c->comm, said ? report : error_system(error));
 }
 
-/* Its device failed before the result was in place, so C(k) holds for nobody: a reason of its own.
- * The report says which and how. */
+/* This rank's device failed before the result was in place, so C(k) holds for no rank: a verdict
+ * reason of its own. The report says which device, and how. */
 static bool operation_device_failed(struct coll *c, int error)
 {
     struct watch *w = &c->comm->watch;
@@ -87,8 +86,8 @@ static bool operation_device_failed(struct coll *c, int error)
     return true;
 }
 
-/* How it failed: in the report, and to those who still wait for this rank. Its texts stay off the
- * road of what succeeds. */
+/* Explains a failure: in the report, and to the ranks that still wait for this one. Its texts stay
+ * off the path of a success. */
 static __attribute__((noinline, cold)) void operation_explain(struct coll *c, int result)
 {
     struct tutti_comm *comm = c->comm;

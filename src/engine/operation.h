@@ -1,7 +1,7 @@
-/* Job: an operation's beginning and end: its number, its record in the journal, and, if it
- *      failed, its report.
+/* Job: begin and end an operation: its number, its record in the journal, and, if it failed, its
+ *      report.
  * Owns: tutti_comm.seq.
- * Never: what lies between the two (run.h, fastpath.h, queue.h). */
+ * Never: runs what is between (run.h, fastpath.h, queue.h). */
 #ifndef TUTTI_ENGINE_OPERATION_H
 #define TUTTI_ENGINE_OPERATION_H
 
@@ -26,9 +26,9 @@ void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 /* The same for an operation that has its number already. */
 void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, enum kind kind,
                         uint32_t site, int64_t timeout_ns);
-/* Begins the journal's record, when it becomes the operation in hand. */
+/* Begins the journal's record, when the operation becomes the current one. */
 void operation_begin(struct coll *c, uint64_t tick);
-/* After the last operation of a block of its kind, which began at `tick`: looks at its pause. */
+/* After the last operation of a block of its kind, which began at `tick`: adapts the backoff. */
 void operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick);
 /* After the end: report, journal, figures. Returns result. */
 int  operation_end(struct coll *c, int result);

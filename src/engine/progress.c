@@ -1,9 +1,9 @@
-/* One round: pump every comm that has work, declare a sleeper for each head that waits, sleep on
- * all their words and on the bell, take the declarations back. `round` is held all through a round,
- * so that a comm's memory can be given back between two (progress_quiesce); each round begins
- * through `door`, so that who wants to come between is not overtaken by the next one. The world's
- * lock is not held while pumping: an operation may need it for its staging, and `done` may call
- * anything on other comms. */
+/* One round: pump each comm that has work, declare a sleeper for each head that waits, sleep on all
+ * their words and on the bell, then take the declarations back. The thread holds `round` for the
+ * whole round, so a comm's memory can be given back only between two rounds (progress_quiesce).
+ * Each round begins through `door`, so that a caller that waits for the gap is not overtaken by the
+ * next round. The thread does not hold the world's lock while it pumps: an operation may need it
+ * for its staging, and `done` may call anything on other comms. */
 #include "engine/progress.h"
 
 #include "base/clock.h"
@@ -13,21 +13,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SLEEPS_MAX = 32 };         /* waits of one sleep; the rest is looked at each PROGRESS_POLL */
-enum { NAPS = 8 };                /* where no CPU is to spare: how often it looks unasked in vain */
+enum { SLEEPS_MAX = 32 };         /* waits of one sleep; the others are polled each PROGRESS_POLL */
+enum { NAPS = 8 };              /* without a spare CPU: polls in vain before it sleeps until rung */
 
 struct progress {
     pthread_t thread;
     pthread_mutex_t door, round;
-    shared32 bell;                     /* +1 by whoever has news for the thread; a private futex */
+    shared32 bell;                 /* +1 by each caller with news for the thread; a private futex */
     shared32 stop;
-    shared32 naps;                     /* 1: it will look at all comms within PROGRESS_NAP, from the
-                                          beginning; 0: if it is rung for. Stored by it alone */
+    shared32 naps;                     /* 1: it will look at all comms within PROGRESS_NAP; 0: only
+                                          if it is rung. Only the thread stores it */
     bool spare;                        /* there is a CPU for it beside those of the ranks */
     int idle;                          /* naps in a row in which there was nothing to do */
-    /* when it last looked at the clock, and its own CPU time then */
+    /* when it last read the clock, and its own CPU time then */
     uint64_t seen_ns, seen_cpu_ns;
-    /* which comm with work is asked first: moves on, so that each gets its words watched */
+    /* which comm with work is pumped first: moves on, so that each comm gets its words watched */
     int first;
 };
 
@@ -36,8 +36,7 @@ struct round {
     struct drive_sleep sleeps[SLEEPS_MAX];
     struct tutti_comm *comms[SLOTS_MAX];
     int words_used, sleeps_used, comms_used, waits, watched;
-    /* meant: what the slice would be if no device was waited for; by that it is judged how
-     * late it ends */
+    /* meant: the slice without waits for devices; the delay of a wake is measured against it */
     uint64_t slice, meant;
 };
 
@@ -60,14 +59,16 @@ static void round_limit(struct round *r, uint64_t slice)
     r->meant = slice < r->meant ? slice : r->meant;
 }
 
-/* What each wait may watch of the words that are left: its share, and never more than there are. */
+/* How many of the words that are left each wait may watch: its share, and at most the words
+   left. */
 static int round_room(const struct round *r)
 {
     int left = FUTEX_WORDS - r->words_used, share = (FUTEX_WORDS - 1) / r->watched;
     return r->sleeps_used == SLEEPS_MAX ? 0 : share < left ? share : left;
 }
 
-/* Asked again right before it is pumped. Its parts may be in the making, under the same lock. */
+/* Checked again right before it is pumped. Parts of the comm may be in the making, under the same
+   lock. */
 static bool round_asks(struct world *world, const struct tutti_comm *c, const struct pump *pump)
 {
     pthread_mutex_lock(&world->lock);
@@ -95,9 +96,9 @@ static void round_excuse(struct world *world, struct round *r, uint64_t now, uin
                 (*pump)->excuse(r->comms[i], now, excess);
 }
 
-/* Since the last time this thread either ran or slept, and no longer than it meant to; what is left
-   of that time, the process was stopped. Where it slept because there was nothing to do, what there
-   is now begins to count when it wakes. */
+/* Since the last call this thread either ran or slept, and slept no longer than meant. For the rest
+   of that time the process was stopped. If it slept because there was nothing to do, the time of
+   new work counts from its wake. */
 static void round_account(struct world *world, struct round *r, uint64_t slice)
 {
     struct progress *p = world->progress;
@@ -125,9 +126,10 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
-/* Where the ranks need all CPUs, each ringing for this thread takes one away from a rank. There it
-   looks by itself for a while after there was something to do, and who sees that need not ring
-   (progress_tell): it will look, or its store of naps comes before that look of theirs. */
+/* If the ranks need all CPUs, each ring for this thread takes a CPU away from a rank. So after
+   there was work, it polls by itself for a while, and a caller that sees `naps` need not ring
+   (progress_tell): either the thread will look, or it has cleared naps before that caller reads
+   it. */
 static void round_nap(struct progress *p, struct round *r)
 {
     if (r->comms_used)
@@ -142,7 +144,7 @@ static void round_nap(struct progress *p, struct round *r)
         store_release32(&p->naps, 1);
 }
 
-/* bell: as it was at the door; who rings after that ends this round. */
+/* bell: its value at the door. A ring after that ends this round. */
 static void progress_round(struct world *world, uint32_t bell)
 {
     struct progress *p = world->progress;
@@ -153,7 +155,7 @@ static void progress_round(struct world *world, uint32_t bell)
     r.words[0] = (struct futex_word){ &p->bell, bell };
     if (load_relaxed32(&p->naps)) {           /* relaxed: our own word */
         store_release32(&p->naps, 0);
-        fence_full();                         /* who saw it has added its work before: seen below */
+        fence_full();        /* a caller that saw naps == 1 has added its work before: seen below */
     }
     progress_gather(world, &r);
     round_nap(p, &r);
@@ -167,7 +169,7 @@ static void progress_round(struct world *world, uint32_t bell)
     round_account(world, &r, r.meant);
     for (int i = 0; i < r.sleeps_used; i++)
         drive_retire(ways, &r.sleeps[i]);
-    if (r.comms_used)                         /* who has work waits here, too */
+    if (r.comms_used)                         /* a thread with work under way also helps others */
         watch_meanwhile(&r.comms[0]->watch);
 }
 
@@ -197,7 +199,7 @@ int progress_start(struct world *world)
         pthread_mutex_init(&p->round, NULL);
         /* E12 acquire */
         p->spare = load_acquire32(&world->arena.join->cpus) >= 2 * (uint32_t)world->size;
-        p->seen_ns = clock_ns();            /* as if it woke now: a stop may come before it does */
+        p->seen_ns = clock_ns();            /* as if it woke now: a stop may come before it runs */
         world->progress = p;
         r = thread_start(&p->thread, progress_run, world);
         if (r < 0) {
@@ -221,7 +223,7 @@ void progress_kick(struct world *world)
 void progress_tell(struct world *world)
 {
     struct progress *p = world->progress;
-    fence_full();                                    /* what it is told of, then naps */
+    fence_full();                               /* the caller's news first, then the load of naps */
     if (p && !load_acquire32(&p->naps))
         progress_kick(world);
 }

@@ -1,7 +1,7 @@
 /* A comm's operations run one after another in call order, so its work is a queue, and only its
- * head is ever under way. Whoever holds queue_lock may pump it: the thread that starts, tests or
- * waits, and the progress thread. A starting call pumps at once, so that peers see its arrival; a
- * waiting one pumps and spins like a blocking call, and only when that took too long leaves it to
+ * head is under way. A thread that holds queue_lock may pump it: one that starts, tests or waits,
+ * and the progress thread. A call that starts work pumps at once, so that peers see its arrival. A
+ * waiting call pumps and spins like a blocking call. If that takes too long, it leaves the queue to
  * the progress thread, which sleeps on the words of all comms with work at once. */
 #include "engine/queue.h"
 
@@ -17,17 +17,17 @@
 #include <stdlib.h>
 
 struct tutti_work {
-    const struct work_shape *shape;    /* first: what every handle begins with */
+    const struct work_shape *shape;    /* first: every handle begins with it */
     struct coll c;
     struct tutti_work *next;
-    void *lists;                       /* a copy of the caller's, where the call had lists */
+    void *lists;                       /* a copy of the caller's lists, if the call has lists */
     struct completion completion;                  /* over: result may be read */
     int result;
     enum kind kind;
     bool begun, blocking, fence;       /* fence: no operation, only a place in the queue */
-    /* its deadline was given by a caller; … and ends what is under way here for all */
+    /* a caller gave its deadline; … and that deadline ends all ranks' operation here */
     bool given, ends;
-    int64_t keep_ns;                   /* TUTTI_KEEP: from when on it is late; -1 never */
+    int64_t keep_ns;                   /* TUTTI_KEEP: it is late from then on; -1: never */
     void (*done)(int error, void *arg);
     void *done_arg;
 };
@@ -37,7 +37,7 @@ bool queue_under_way(const struct tutti_comm *comm)
     return load_acquire32(&comm->watch.attention) & ATTENTION_WORK;
 }
 
-/* Outside of the lock, so that `done` may start work on other comms, whose own `done` may do the
+/* Calls `done` outside of the lock: it may start work on other comms, whose own `done` may do the
  * same here. */
 static void queue_call_done(struct tutti_comm *comm, struct tutti_work *work)
 {
@@ -50,22 +50,22 @@ static void queue_call_done(struct tutti_comm *comm, struct tutti_work *work)
     comm->engine.pumping = false;
 }
 
-/* Does a deadline that was given end what is under way here? Whoever looks for cycles is told.
- * Before any of it arrives. */
+/* Counts the deadlines that callers gave and that end work under way here, and tells the search for
+ * cycles. Called before any of that work arrives. */
 static void queue_deadlines(struct tutti_comm *comm, int more)
 {
     comm->engine.deadlines += (uint32_t)more;
     cycle_patient(&comm->watch, comm->engine.deadlines ? 0 : comm->seq);
 }
 
-/* Ends the head. Once `over` is set its owner may free it, and find the comm without work: so that
- * is said before. */
+/* Ends the head. Once `over` is set, the handle's owner may free it, and must find the comm without
+ * work: so the attention word is cleared before. */
 static void queue_finish(struct tutti_comm *comm, struct tutti_work *work, int result)
 {
     work->result = work->begun ? operation_end(&work->c, result) : result;
-    if (work->c.ways)             /* it has never begun */
+    if (work->c.ways)             /* it never began */
         work->c.ways->end(&work->c, result);
-    comm->watch.over = false;     /* said of this operation; the next one's deadline counts again */
+    comm->watch.over = false;     /* only this operation's: the next one's deadline counts again */
     if (work->done) {
         queue_call_done(comm, work);
         fetch_sub32(&comm->world->threads.seat->promises, 1);        /* E62 release */
@@ -80,8 +80,8 @@ static void queue_finish(struct tutti_comm *comm, struct tutti_work *work, int r
     completion_signal(&work->completion);
 }
 
-/* A deadline counts from the call, also where the call stands behind others: when it passes there,
- * the head is what it passes for. */
+/* A deadline counts from the call, also if the call is behind others in the queue: when it passes,
+ * it ends the head. */
 static void queue_hurry(struct tutti_comm *comm)
 {
     struct op *head = &comm->engine.queue->c.op;
@@ -102,7 +102,7 @@ uint64_t queue_slice(struct tutti_comm *comm)
 {
     uint64_t now = clock_ns(), slice = UINT64_MAX;
     if (comm->watch.over)
-        return slice;       /* no deadline ends the head any more, so none is worth waking for */
+        return slice;       /* no deadline can end the head any more, so no wake is needed */
     for (struct tutti_work *work = comm->engine.queue; work; work = work->next) {
         struct op *op = &work->c.op;
         if (op->timeout_ns < 0 || op->late)
@@ -124,7 +124,7 @@ static void queue_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
     pthread_mutex_unlock(&comm->engine.queue_lock);
 }
 
-/* The head as far as it goes: WAITING, DONE, or why it failed. */
+/* Advances the head as far as it goes: WAITING, DONE, or its error. */
 static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool look)
 {
     if (!work->begun && (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
@@ -146,9 +146,9 @@ static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool 
     }
 }
 
-/* Under queue_lock: advances as far as it goes. NULL, or the head that waits.
-   look: also at everything that could end the wait.
-   While `done` runs the lock is open, and other threads' pumps do nothing. */
+/* Advances the queue as far as it goes, under queue_lock. NULL, or the head that waits.
+   look: also checks all that could end the wait.
+   While `done` runs, the lock is open, and pumps of other threads do nothing. */
 static struct op *queue_move(struct tutti_comm *comm, bool look)
 {
     while (comm->engine.queue && !comm->engine.pumping) {
@@ -200,8 +200,8 @@ static bool queue_late(const struct tutti_work *work)
     return work->keep_ns >= 0 && clock_ns() >= (uint64_t)work->keep_ns;
 }
 
-/* Pumps, and tells the progress thread if what it sleeps on is no longer what the queue waits for.
-   Copies the head's wait, and what to say of it to watch/cycle: seq 0, nothing. */
+/* Pumps, and rings the progress thread if the queue now waits for another word than the one it
+   sleeps on. Copies the head's wait, and the text of it for watch/cycle; seq 0: none. */
 static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_wait *said,
                        bool attends)
 {
@@ -222,7 +222,7 @@ static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_
         progress_kick(comm->world);
 }
 
-/* How long to sleep now, at most until patience or the work's own deadline ends. */
+/* How long to sleep now: at most until the end of the patience or of the work's own deadline. */
 static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns,
                           uint64_t passed, bool heed_late)
 {
@@ -235,7 +235,7 @@ static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t
     return slice < left ? slice : left;
 }
 
-/* A wait for a handle that has not ended after this slice, and that no patience ends. */
+/* Reports to watch/cycle a wait that has not ended after this slice, and that no patience ends. */
 static void queue_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
 {
     if (slice < CYCLE_FROM_NS)
@@ -246,7 +246,7 @@ static void queue_cycle(struct watch *w, const struct cycle_wait *said, uint64_t
         cycle_over(w->threads);
 }
 
-/* The progress thread is to carry on what this one attended to. */
+/* Hands the work that this thread attended back to the progress thread. */
 static void queue_leave(struct tutti_comm *comm, bool *attends)
 {
     if (!*attends)
@@ -256,8 +256,8 @@ static void queue_leave(struct tutti_comm *comm, bool *attends)
     progress_kick(comm->world);
 }
 
-/* Until the work is over: 0. Else -EAGAIN: the patience is; -EINTR: the interrupt function said
- * stop, and the comm is aborted. */
+/* Waits until the work is over: 0. -EAGAIN: the patience has ended. -EINTR: the interrupt function
+ * said stop, and the comm is aborted. */
 static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, int64_t patience_ns,
                             bool heed_late, bool *attends)
 {
@@ -301,25 +301,25 @@ static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t
         fetch_add32(&comm->engine.attended, 1);
     int r = queue_until_over(comm, work, patience_ns, heed_late, &attends);
     if (attends)
-        /* what is behind it the progress thread finds in its next nap */
+        /* the progress thread finds what is behind it in its next nap */
         fetch_sub32(&comm->engine.attended, 1);
     cycle_over(threads);
     return r;
 }
 
-/* The result of work that is or will shortly be over. After an interrupt the abort ends it: its
+/* The result of work that is over or will be soon. After an interrupt the abort ends the work: its
  * buffers are in use until then. */
 static int queue_end(struct tutti_work *work, int interrupted)
 {
     while (!completion_over(&work->completion))
         queue_await(work->c.comm, work, -1, false);
-    /* all or none: what succeeded for the others did here */
+    /* all or none: if it succeeded for the others, it succeeded here */
     int r = interrupted && work->result < 0 ? interrupted : work->result;
     completion_drop(&work->completion);
     return r;
 }
 
-/* The same, and frees it. */
+/* As queue_end, and frees it. */
 static int queue_take(struct tutti_work *work, int interrupted)
 {
     int r = queue_end(work, interrupted);
@@ -328,7 +328,7 @@ static int queue_take(struct tutti_work *work, int interrupted)
     return r;
 }
 
-/* What is over needs its comm no more, which may have been freed. */
+/* Work that is over does not need its comm, which may have been freed. */
 static int queue_check(const struct tutti_work *work)
 {
     if (completion_over(&work->completion))
@@ -336,8 +336,7 @@ static int queue_check(const struct tutti_work *work)
     return *work->c.comm->fork_word == 1 ? 0 : -ECHILD;
 }
 
-/* Patience is what the caller gave, except that the moment in which TUTTI_KEEP's deadline
- * passes ends it. */
+/* Waits for the caller's timeout; TUTTI_KEEP's deadline also ends the wait when it passes. */
 static int queue_wait(struct tutti_work *work, int timeout_ms)
 {
     int r = queue_check(work);
@@ -386,8 +385,8 @@ static struct work_completion queue_completion(struct tutti_work *work)
 
 static const struct work_shape queue_shape = { queue_wait, queue_test, queue_completion };
 
-/* At the end of the queue, from where the pump takes it. The handle may be gone when this returns:
- * another thread may wait for it. */
+/* Appends it to the queue, and pumps. The handle may be gone when this returns: another thread may
+ * have waited for it. */
 static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
 {
     pthread_mutex_lock(&comm->engine.queue_lock);
@@ -423,7 +422,7 @@ static void queue_describe(struct tutti_comm *comm, struct tutti_work *work, con
     work->c.op.keep = work->c.op.late = work->c.op.began = false;
 }
 
-/* Its device, its file are the work's now. */
+/* The work now owns the call's device and file. */
 static void queue_owns(struct coll *c)
 {
     if (!c->ways)
@@ -432,7 +431,7 @@ static void queue_owns(struct coll *c)
     c->gpu.call = NULL;
 }
 
-/* What outlives the call. NULL: it cannot, and the peers know. */
+/* Makes a handle that outlives the call. NULL: it failed, and the peers are told. */
 static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, enum kind kind,
                                      uint32_t site, int64_t timeout_ns, int *error)
 {
@@ -453,8 +452,8 @@ static struct tutti_work *queue_make(struct tutti_comm *comm, struct coll *c, en
     return work;
 }
 
-/* One that its call waits for needs no memory, and no thread that is not there: whoever has work
- * under way has both. c NULL: a fence. */
+/* Runs an operation that its call waits for. It needs no memory and starts no thread: the work
+ * under way before it has started the progress thread. c NULL: a fence. */
 static int queue_run(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
                      int64_t timeout_ns)
 {

@@ -1,7 +1,7 @@
-/* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in
- * whatever order their messages come. Whoever starts, tests or waits pumps all of them under p2p's
- * lock; nobody sleeps there: a waiter that spun in vain leaves them to the progress thread, which
- * sleeps on this rank's bell, and waits for its handle alone. */
+/* Works of sends and receives stand in p2p's own lists, not in the comm's queue: they end in the
+ * order of their messages. A thread that starts, tests or waits pumps all of them under p2p's lock.
+ * No thread sleeps under it. A waiter that spun in vain leaves them to the progress thread, which
+ * sleeps on this rank's bell; the waiter sleeps on its handle only. */
 #include "engine/request.h"
 
 #include "engine/guard.h"
@@ -16,14 +16,14 @@
 #include <stdlib.h>
 
 struct request {
-    const struct work_shape *shape;                  /* first: what a tutti_work begins with */
+    const struct work_shape *shape;                  /* first: every tutti_work begins with it */
     struct tutti_comm *comm;
     struct post post;
     struct completion completion;                                /* over: result may be read */
     int result;
     void (*done)(int error, void *arg);
     void *done_arg;
-    int64_t keep_ns;                            /* TUTTI_KEEP: from when on it is late; -1 never */
+    int64_t keep_ns;                            /* TUTTI_KEEP: it is late from then on; -1: never */
     bool started;                               /* not a blocking call */
 };
 
@@ -47,8 +47,9 @@ static void handle_call_done(struct tutti_comm *comm, struct request *h)
     comm_callback = outer;
 }
 
-/* Under the lock, which is open while `done` runs. Once `over` is set its owner may free the
-   handle, and find no work under way: so that is said before. One thread at a time. */
+/* Called under the lock, which is open while `done` runs. Once `over` is set, the handle's owner
+   may free it, and must find no work under way: so the counts are lowered before. One thread at a
+   time. */
 static void request_tell(struct p2p *p)
 {
     struct tutti_comm *comm = p->comm;
@@ -56,7 +57,8 @@ static void request_tell(struct p2p *p)
         return;
     p->calling = true;
     while (p->ended) {
-        /* The list is the last first; they are told in the order in which they ended. */
+        /* The last one that ended is first in the list; `done` is called in the order in which they
+           ended. */
         struct post *first = p->ended, **at = &p->ended;
         while (first->next) {
             at = &first->next;
@@ -79,7 +81,8 @@ static void request_tell(struct p2p *p)
     p->calling = false;
 }
 
-/* Without work under way the lists are the blocking caller's, who takes no lock. */
+/* Pumps only with work under way: without, the lists belong to a blocking caller, who takes no
+   lock. */
 static bool request_move(struct p2p *p)
 {
     if (!load_acquire32(&p->works))
@@ -93,8 +96,8 @@ static bool request_move(struct p2p *p)
     return moved;
 }
 
-/* Appends the words to sleep on and declares a listener, if there is room for them.
-   Returns how long to sleep at most. */
+/* Appends the words to sleep on and declares a sleeper, if there is room for them. Returns how long
+   to sleep at most. */
 static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words, int room,
                            struct drive_sleep *sleep, int *used)
 {
@@ -108,7 +111,7 @@ static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words,
     *used = room ? p2p_gather(p, words, room, sleep) : 0;
     request_tell(p);
     bool moved = room && !*used, idle = !load_acquire32(&p->works);
-    if (moved || (idle && *used)) {   /* who listens for nothing is rung in vain by every message */
+    if (moved || (idle && *used)) {   /* a sleeper without work is rung in vain */
         fetch_sub32(sleep->sleepers, 1);             /* E40 */
         *used = 0;
     }
@@ -150,9 +153,9 @@ static bool handle_late(const struct request *h)
     return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns;
 }
 
-/* Pumps while the budget of a wait lasts, which begins anew with each piece once its message has
-   been matched: no deadline counts from then on. Until then others' messages do not prolong it,
-   since deadlines are judged by the progress thread. */
+/* Pumps while the budget of a wait lasts. The budget begins again with each piece once its message
+   has been matched: no deadline counts from then on. Before that, messages of others do not prolong
+   it, because the progress thread checks the deadlines. */
 static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
@@ -181,8 +184,8 @@ static void handle_spin(struct p2p *p, struct request *h)
     }
 }
 
-/* Where no CPU is to spare the progress thread keeps away meanwhile. What is left when this one is
- * over it finds in its next nap. */
+/* Spins. Without a spare CPU the progress thread keeps away meanwhile. If the work is not over
+ * then, this thread rings it. */
 static void handle_attend(struct p2p *p, struct request *h)
 {
     bool attends = progress_attends(p->comm->world);
@@ -200,8 +203,8 @@ static bool post_given(const struct post *post)
     return !post->keep && timeout_given(post->timeout_ns);
 }
 
-/* It goes on, or has a deadline that was given; or one has that stands in front of it, and then
- * there may be room. */
+/* True: its message moves, or it has a deadline that a caller gave, or such a send is in front of
+ * it in the channel: when that ends, there may be room. */
 static bool post_hopes(const struct post *post)
 {
     bool hopes = post->moving || post_given(post);
@@ -211,8 +214,8 @@ static bool post_hopes(const struct post *post)
     return hopes;
 }
 
-/* A look of our own, and if it is in vain, watch/cycle is told. A deadline that was given ends it
- * and breaks nothing. */
+/* Pumps once more. If that is in vain, tells watch/cycle of the wait. A deadline that a caller gave
+ * ends the wait and breaks nothing. */
 static void handle_cycle(struct request *h)
 {
     struct watch *w = &h->comm->watch;
@@ -229,8 +232,8 @@ static void handle_cycle(struct request *h)
         cycle_look(w, &said);
 }
 
-/* It can never end. If its message has been matched meanwhile, it goes on; if the others of the
- * cycle are gone by now, that is not the cause. */
+/* This wait can never end. If its message has been matched meanwhile, the request is not withdrawn.
+ * If other ranks of the cycle are gone by now, they are not the cause. */
 static int handle_stuck(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
@@ -254,8 +257,8 @@ static int handle_stuck(struct request *h)
     return -EDEADLK;
 }
 
-/* Until it is over: 0. -EAGAIN: the patience is; -EINTR: the interrupt function said stop, and the
- * comm is aborted; -EDEADLK. */
+/* Waits until it is over: 0. -EAGAIN: the patience has ended. -EINTR: the interrupt function said
+ * stop, and the comm is aborted. -EDEADLK. */
 static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
 {
     struct tutti_comm *comm = h->comm;
@@ -314,7 +317,7 @@ static int handle_take(struct request *h, int awaited)
     return r;
 }
 
-/* What is over needs its comm no more. */
+/* Work that is over does not need its comm. */
 static int handle_check(const struct request *h)
 {
     if (completion_over(&h->completion))
@@ -395,8 +398,8 @@ static void handle_start(struct request *h, const tutti_call *call)
     *call->work = (struct tutti_work *)(void *)h;
 }
 
-/* Among the works under way, and as far as it goes at once. The handle of one that was started may
- * be gone when this returns. */
+/* Adds it to the works under way, and pumps. The handle of a started one may be gone when this
+ * returns. */
 static void handle_enter(struct request *h)
 {
     struct tutti_comm *comm = h->comm;
@@ -411,8 +414,8 @@ static void handle_enter(struct request *h)
         p2p_expire(p, &h->post, -EDEADLK);
         request_tell(p);
     }
-    /* The progress thread watches the bell for all of them; only a deadline that may pass while it
-     * sleeps is news to it. */
+    /* The progress thread watches the bell for all of them. It must be told only of the first one,
+     * or of a deadline that may pass while it sleeps. */
     bool kick = load_acquire32(&p->works)
         && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
     pthread_mutex_unlock(&p->lock);
@@ -420,8 +423,8 @@ static void handle_enter(struct request *h)
         progress_tell(comm->world);
 }
 
-/* One that its call waits for needs no memory, and no thread that is not there: whoever has work
- * under way has both. */
+/* Runs a request that its call waits for. It needs no memory and starts no thread: the work under
+ * way before it has started the progress thread. */
 static int handle_run(struct tutti_comm *comm, const struct post *post)
 {
     struct request h;

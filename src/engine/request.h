@@ -1,6 +1,6 @@
-/* Job: sends and receives under way as work: their handles, and who pumps them.
+/* Job: run sends and receives under way as work: their handles, and their pump.
  * Owns: the handles; p2p.works.
- * Never: how messages travel (p2p/). */
+ * Never: moves messages (p2p/). */
 #ifndef TUTTI_ENGINE_REQUEST_H
 #define TUTTI_ENGINE_REQUEST_H
 
@@ -8,18 +8,18 @@
 #include "p2p/p2p.h"
 #include "watch/journal.h"
 
-/* With call->work: starts it and leaves the handle. Without, while others are under way: to its
- * end, behind them. post is copied. */
+/* With call->work: starts it and leaves the handle. Without, while others are under way: runs it to
+ * its end, behind them. post is copied. */
 int request_start(struct tutti_comm *comm, const struct post *post, const tutti_call *call);
 
 extern const struct pump request_pump;               /* for the progress thread */
 
-/* The call in the journal, as the operation in hand. */
+/* Records the call in the journal, as the current operation. */
 void request_journal(struct watch *w, const struct post *post, uint64_t tick);
 static inline void request_journal_note(struct watch *w, enum kind kind, const struct note *note,
                                         size_t count, uint64_t tick)
 {
-    /* A number that is no collective's: reports look for those by number. */
+    /* This number belongs to no collective: reports find collectives by number. */
     journal_begin(w, UINT64_MAX, fingerprint_make(kind, note->type, 0, 0, count), count, note->site,
                   tick);
     struct record *r = journal_hand(w->mine);

@@ -1,5 +1,5 @@
-/* The blocking road without work under way: no lock, no allocation, one read of the time stamp
- * counter, a second only if it waited. */
+/* The blocking path without work under way: no lock, no allocation, one read of the time stamp
+ * counter, a second one only if it waited. */
 #include "engine/run.h"
 
 #include "engine/fastpath.h"
@@ -28,7 +28,7 @@ int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_saved s, enum 
     return operation_end(c, r < 0 ? r : 0);
 }
 
-/* It could not give what it was to: nobody has seen it arrive. */
+/* `before` failed: this rank has not arrived. */
 static __attribute__((noinline)) int run_empty(struct tutti_comm *comm, struct coll *c,
                                                enum kind kind, uint32_t site, int64_t timeout_ns,
                                                int r)
@@ -69,7 +69,7 @@ static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
     return s->result >= 0 && !c->lends && !c->fold.ticks;
 }
 
-/* An operation of one phase, through the flags. */
+/* Runs a one-phase operation through the flags. */
 static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
                     int64_t timeout_ns)
 {

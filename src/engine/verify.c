@@ -1,7 +1,7 @@
-/* Each arrival carries a digest of all results so far that must be alike, so a difference shows in
- * the next operation, whatever that is, and in every one after it. All ranks compare the same words
- * after the gate, so all come to the same end without a verdict. Costs a pass over each result: a
- * debugging aid. */
+/* Each arrival carries a digest of all results so far that must be equal on all ranks. So a
+ * difference shows in the next operation, of any kind, and in each one after it. All ranks compare
+ * the same words after the gate, so all get the same error without a verdict. Cost: a pass over
+ * each result; it is a debugging aid. */
 #include "engine/verify.h"
 
 #include "base/digest.h"
@@ -46,7 +46,7 @@ int verify_end(struct coll *c)
     for (uint32_t p = 1; p < w->size; p++)
         if (verify_said(c, p) != verify_said(c, 0))
             return verify_differ(c);
-    /* a device's memory cannot be read here: then nobody counts this result */
+    /* device memory cannot be read here: no rank counts this result */
     if (coll_any_device(c))
         return 0;
     switch (fingerprint_kind(c->op.claim.descriptor)) {

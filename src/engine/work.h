@@ -1,20 +1,20 @@
-/* Job: what every handle of work under way (tutti_work) begins with, whoever made it.
+/* Job: define what every handle of work under way (tutti_work) begins with, of both makers.
  * Owns: nothing.
- * Never: a handle's other fields: those are its maker's (queue.c, request.c). */
+ * Never: touches a handle's other fields: those are its maker's (queue.c, request.c). */
 #ifndef TUTTI_ENGINE_WORK_H
 #define TUTTI_ENGINE_WORK_H
 
 #include "engine/completion.h"
 #include "group/comm.h"
 
-/* comm, lock: there as long as it is not over. */
+/* comm and lock are valid while it is not over. */
 struct work_completion {
     struct completion *completion;
     struct tutti_comm *comm;
     pthread_mutex_t *lock;
 };
 
-/* What tutti_wait, tutti_test and tutti_uring_prep_wait do with it. */
+/* The functions behind tutti_wait, tutti_test and tutti_uring_prep_wait. */
 struct work_shape {
     int (*wait)(struct tutti_work *work, int timeout_ms);
     int (*test)(struct tutti_work *work);
