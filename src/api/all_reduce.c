@@ -1,6 +1,6 @@
-/* All_reduce. What fits an arrival line, or a small slot, takes the fast path where a call like it
- * has passed the checks before and everybody is there soon: the time of a barrier and of a fold.
- * All else is a collective like any other. */
+/* All_reduce. A call whose data fit an arrival line or a small slot takes the fast path, if a call
+ * like it has passed the checks before. If all peers arrive soon, it takes the time of a barrier
+ * and a fold. Any other call is handled like every collective. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
 #include "engine/fastpath.h"
@@ -9,7 +9,7 @@
 #include "coll/modes.h"
 #include "coll/algorithms.h"
 
-enum { FAST_BYTES = 4096 };        /* more takes so long that what is saved does not show */
+enum { FAST_BYTES = 4096 };        /* with more, the saved time is too small to notice */
 
 static void all_reduce_describe(struct coll *c, const void *send, void *recv,
                                 const struct shape *shape, size_t count, tutti_type type,
@@ -20,7 +20,7 @@ static void all_reduce_describe(struct coll *c, const void *send, void *recv,
 }
 
 /* The shape of calls like this one, if they take the fast path: one element or more. NULL: they do
- * not, or there was none yet. */
+ * not, or there was no such call yet. */
 static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint64_t stamp)
 {
     const struct shape *shape = check_remembered(comm, stamp);
@@ -30,20 +30,20 @@ static inline const struct shape *all_reduce_shape(struct tutti_comm *comm, uint
     return stamp && shape->stamp == stamp && fast && shape->fold && shape->bytes ? shape : NULL;
 }
 
-/* Nothing is the matter with the buffers that needs words, or a device. */
+/* True: the buffers need no refusal, and are not device memory. */
 static inline bool all_reduce_plain(const struct tutti_comm *comm, const void *send,
                                     const void *recv, size_t bytes)
 {
     uintptr_t a = (uintptr_t)send, b = (uintptr_t)recv;
     if (!a || !b || (a != b && a < b + bytes && b < a + bytes))
         return false;
-    bool one_page = (a ^ b) >> 12 == 0;              /* then they are of one kind of memory */
+    bool one_page = (a ^ b) >> 12 == 0;              /* then both are the same kind of memory */
     return (device_host_known(comm->world, send)
             && (one_page || device_host_known(comm->world, recv)))
         || !driver_loaded();
 }
 
-/* One that has just been here: in one comparison. */
+/* True: the same call as the last one, found by one comparison. */
 static inline bool all_reduce_again(const struct tutti_comm *comm, const void *send,
                                     const void *recv, size_t count, tutti_type type, tutti_op op)
 {
@@ -56,7 +56,8 @@ static inline bool all_reduce_again(const struct tutti_comm *comm, const void *s
             || (a->how == AGAIN_ASK && all_reduce_plain(comm, send, recv, a->shape->bytes)));
 }
 
-/* Another one than the last that may take the fast path: remembers it. */
+/* Remembers a call that differs from the last one, if it may take the fast path. False: it may
+   not. */
 static __attribute__((noinline)) bool all_reduce_first(struct tutti_comm *comm, const void *send,
                                                        void *recv, size_t count, tutti_type type,
                                                        tutti_op op)
@@ -78,11 +79,11 @@ struct reduce {
     const void *send;
     void *recv;
     size_t count;
-    uint64_t mine;                     /* what this rank gives, where it is a word */
+    uint64_t mine;                     /* this rank's contribution, if it is a word */
     bool usual;                        /* the floating-point modes are the default ones */
 };
 
-/* The one that has just been found to be like the last. */
+/* Goes on with the call that is remembered as the last one. */
 static __attribute__((noinline)) int all_reduce_resume(struct tutti_comm *comm, struct fast_saved s)
 {
     struct coll c;
@@ -101,7 +102,7 @@ int all_reduce_fast(struct tutti_comm *comm, const struct fast_op *op, uint32_t 
     return fast_run(comm, op, &s, &d) == FAST_DONE ? 0 : all_reduce_resume(comm, fast_saved(&s));
 }
 
-/* A function of its own, as the places of all ranks' lines are a page of stack. */
+/* A function of its own, because the array of all ranks' lines is a page of stack. */
 static __attribute__((noinline)) void all_reduce_fold(const struct watch *w, uint64_t seq,
                                                       size_t count, const struct shape *shape,
                                                       const void *send, void *recv, bool usual)
@@ -222,7 +223,7 @@ int tutti_all_reduce_at(const char *site, const void *send, void *recv, size_t c
     if (r < 0)
         return r;
     uint32_t number = guard_site(comm, site);
-    /* what is too long is looked up once, by check_data */
+    /* check_data looks up longer calls, once */
     if (call || count > FAST_BYTES || !fast_may(comm))
         return all_reduce_any(comm, number, send, recv, count, type, op, call);
     if (!all_reduce_again(comm, send, recv, count, type, op)

@@ -1,5 +1,5 @@
-/* The barrier: through the flags it needs none of what describes an operation's data, and to fill
- * that in was half of its instructions.
+/* The barrier. By the flags it needs no description of data; to fill that in was half of its
+ * instructions.
  * Cost: some 160 instructions and N - 1 line transfers. */
 #define TUTTI_NO_SITES
 #include "api/check.h"
@@ -23,7 +23,7 @@ int barrier_resume(struct tutti_comm *comm, struct fast_saved s, int64_t timeout
     return fast_resume(comm, &c, s, KIND_BARRIER, timeout_ns);
 }
 
-/* After the checks. */
+/* Called after the checks. */
 static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site,
                                                          const tutti_call *call)
 {

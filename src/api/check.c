@@ -1,5 +1,5 @@
-/* What may overlap what follows from who gives what (coll/parts.h): where as much is taken as is
- * given, send == recv; else the smaller buffer is this rank's block of the larger. */
+/* parts.h says who gives what, and that decides which buffers may overlap: if a rank takes as much
+ * as it gives, send == recv; else the smaller buffer is this rank's block of the larger. */
 #define TUTTI_NO_SITES
 #include "api/check.h"
 
@@ -35,7 +35,7 @@ static int check_fold(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 
 static bool check_each(enum kind kind) { return parts_of(kind) & PARTS_EACH; }
 
-/* Type, count, root and operation: what the stamp says. */
+/* Checks type, count, root and operation: what the stamp holds. */
 static int check_shape(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site)
 {
     size_t blocks = check_each(kind) || kind == KIND_ALL_GATHER || kind == KIND_GATHER
@@ -104,7 +104,7 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
     return r < 0 || (!call && !c->fold.scaled) ? r : check_call(comm, c, kind, site, call);
 }
 
-/* Does [a, a + more) touch [b, b + less) in another way than the one that is allowed? */
+/* True: [a, a + more) touches [b, b + less), and b is not the allowed place. */
 static bool check_overlaps(const char *a, size_t more, const char *b, size_t less,
                            const char *allowed)
 {
@@ -156,7 +156,7 @@ static int stretch_order(const void *left, const void *right)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Is any byte taken that is also given or taken elsewhere? */
+/* True: some taken byte is also given, or taken twice. */
 static bool check_touch(struct buffer_range *all, size_t n)
 {
     const char *given = NULL, *taken = NULL;         /* the furthest ends so far */
@@ -203,13 +203,13 @@ static int check_list_overlaps(struct tutti_comm *comm, const struct coll *c, en
                             * c->width,
                         true);
     for (uint32_t p = 0; p < s.gives; p++) {
-        /* In place: the block that this rank keeps, or that comes back from the same rank. */
+        /* In place: the block that this rank keeps, or that the same rank gives back. */
         uint32_t twin = s.gives == s.takes ? p : s.gives > s.takes ? 0 : comm->watch.me;
         bool own = s.gives == s.takes || p == comm->watch.me || s.gives == 1;
         size_t given = c->lists.send_counts[p] * c->width, back = 0;
         if (s.takes && own && c->lists.send[p] == c->lists.recv[twin])
             back = kind == KIND_ALL_TO_ALL_V ? c->lists.recv_counts[p] * c->width : given;
-        if (given > back)   /* what is given beyond what comes back must not be touched either */
+        if (given > back)   /* the rest of what is given must not be touched, either */
             n = stretch_add(all, n, (const char *)c->lists.send[p] + back, given - back, false);
     }
     bool bad = check_touch(all, n);
@@ -238,7 +238,7 @@ static int check_list(struct tutti_comm *comm, const struct coll *c, enum kind k
     return 0;
 }
 
-/* What this rank gives itself must be what it takes from itself. */
+/* Checks that this rank gives itself as much as it takes from itself. */
 static int check_own(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site,
                      struct sides s)
 {
@@ -287,7 +287,7 @@ int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
         c->list_hash = text_hash(counts, (size_t)c->lists.n * sizeof *counts, (uint64_t)c->lists.n)
             | 1;
     } else
-        c->count = 0;                       /* each rank has its own: no part of the fingerprint */
+        c->count = 0;                      /* each rank has its own count: not in the fingerprint */
     c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded,
                                     c->bytes + (c->fold.scaled ? FACTOR_BYTES : 0));
     return 0;

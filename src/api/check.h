@@ -1,5 +1,5 @@
-/* Job: the checks of a collective's arguments: all of them before anything is touched, each refusal
- *      one sentence.
+/* Job: check a collective's arguments: all of them before anything is touched; one sentence for
+ *      each refusal.
  * Owns: tutti_comm.api.shapes.
  * Never: runs anything. */
 #ifndef TUTTI_API_CHECK_H
@@ -7,7 +7,7 @@
 
 #include "coll/coll.h"
 
-/* What the caller said; the rest of struct coll is run's and the algorithm's to fill in. */
+/* Sets the caller's arguments; run and the algorithm fill in the rest of struct coll. */
 static inline void check_describe(struct coll *c, const void *send, void *recv, size_t count,
                                   tutti_type type, tutti_op op, int root)
 {
@@ -35,7 +35,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->cma.may = CMA_NO;
 }
 
-/* What was chosen for a call like it. */
+/* Sets what an earlier call of this shape has found. */
 static inline void check_shaped(struct coll *c, const struct shape *shape)
 {
     c->width = shape->width;
@@ -48,8 +48,8 @@ static inline void check_shaped(struct coll *c, const struct shape *shape)
     c->even = shape->even;
 }
 
-/* The stamp of a call that can be remembered; 0: its fields do not fit a stamp exactly, so it says
- * too little. */
+/* The stamp of a call that can be remembered. 0: its fields do not fit a stamp exactly, so it
+ * cannot. */
 static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type, tutti_op op,
                                    int root)
 {
@@ -58,20 +58,20 @@ static inline uint64_t check_stamp(enum kind kind, size_t count, tutti_type type
         return 0;
     return fingerprint_make(kind, type, op, root, count);
 }
-/* Where it would be remembered: it is if that shape has this stamp, and its stamp is not 0. */
+/* Where a call is remembered: it is if that shape has this stamp, and the stamp is not 0. */
 static inline struct shape *check_remembered(struct tutti_comm *comm, uint64_t stamp)
 {
     return &comm->api.shapes[(stamp ^ stamp >> 32 ^ stamp >> 58) % SHAPES];
 }
 
-/* Type, count, root, operation, and call. For even parts: chooses the algorithm, which is looked
-   up where a call like it came before: programs repeat themselves, and this is a fifth of a
+/* Checks type, count, root, operation, and call. For even parts: chooses the algorithm. It looks up
+   the shape of an equal earlier call: programs repeat calls, and to check anew is a fifth of a
    small all_reduce. */
 int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
                const tutti_call *call);
-/* The buffers of even parts. */
+/* Checks the buffers of even parts. */
 int check_buffers(struct tutti_comm *comm, const struct coll *c, enum kind kind, uint32_t site);
-/* The lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes,
+/* Checks the lists: pointers, sums, overlaps, what this rank gives itself. Sets c->count, bytes,
  * lists.most, list_hash. */
 int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site);
 

@@ -1,4 +1,4 @@
-/* The collectives of even parts but all_reduce, which has a shorter way beside this one. */
+/* The collectives of even parts except all_reduce, which has a shorter path of its own. */
 #define TUTTI_NO_SITES
 #include "api/collective.h"
 #include "os/caller.h"
@@ -11,7 +11,7 @@ int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, u
     int r = device_check(comm, c, kind, number, call, &d);
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
-    if (c->ways)                                     /* it has not come to its end */
+    if (c->ways)                                     /* it was not run to its end */
         c->ways->end(c, r);
     return r;
 }

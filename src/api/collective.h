@@ -1,7 +1,7 @@
-/* Job: a collective of even parts, from its description to its end: check the arguments, hand it to
- *      run. All checks are done before anything is touched.
+/* Job: run a collective of even parts from its description to its end: check the arguments, hand it
+ *      to run. All checks are done before anything is touched.
  * Owns: nothing.
- * Never: lists of counts (uneven.c). */
+ * Never: takes lists of counts (vector_forms.c). */
 #ifndef TUTTI_API_COLLECTIVE_H
 #define TUTTI_API_COLLECTIVE_H
 
@@ -10,12 +10,12 @@
 #include "engine/guard.h"
 #include "engine/run.h"
 
-/* CUDA is in this process. Not inline: the description of device buffers is large. */
+/* For a process with CUDA. Not inline: the description of device buffers is large. */
 int collective_device(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number,
                       const tutti_call *call);
 
-/* One that has just been here, with no more to it than its arguments. Its memory may have become
- * a device's. */
+/* True: the same call as the last one, with no tutti_call. Its memory may have become device
+ * memory. */
 static inline bool collective_again(const struct tutti_comm *comm, struct coll *c, enum kind kind)
 {
     const struct again *a = &comm->api.again_parts;
@@ -43,7 +43,7 @@ static inline void collective_remember(struct tutti_comm *comm, const struct col
         };
 }
 
-/* The comm has been entered. */
+/* Called inside the comm (guard_enter); leaves it. */
 static inline int collective_entered(struct tutti_comm *comm, struct coll *c, enum kind kind,
                                      uint32_t number, const tutti_call *call)
 {
@@ -60,7 +60,7 @@ static inline int collective_entered(struct tutti_comm *comm, struct coll *c, en
     return guard_leave(comm, r);
 }
 
-/* Inline: each caller's kind is a constant. */
+/* Inline, so that each caller's kind is a constant. */
 static inline __attribute__((always_inline)) int collective(const char *site, tutti_comm *comm,
                                                             struct coll *c, enum kind kind,
                                                             const tutti_call *call)

@@ -1,4 +1,4 @@
-/* Comms: who is in, who is gone; making, breaking and freeing them. */
+/* Comms: their ranks, and which of them are gone; how comms are made, broken and freed. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "api/world.h"

@@ -1,4 +1,4 @@
-/* Device memory for the caller: all of it is local, as in memory.c. */
+/* Device memory for the caller: all functions are local, as in memory.c. */
 #include "api/memory.h"
 #include "gpu/device_memory.h"
 #include "os/caller.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <tutti_cuda.h>
 
-/* This rank's number among those of the host, as its launcher counts; else its number in the world,
- * which is on one host. */
+/* This rank's number among those of the host, by its launcher; else its rank in the world, which is
+ * on one host. */
 static int local_rank(const struct world *world)
 {
     const char *s = getenv("LOCAL_RANK");

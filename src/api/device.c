@@ -1,6 +1,6 @@
-/* Whose memory a pointer is the driver is asked once for each allocation that a call's buffers lie
- * in. A driver that cannot say any more, because a kernel of this process has failed, must not take
- * host memory down with it: what the CPU can read is the host's then. */
+/* The driver is asked once for each allocation in which a call's buffers lie: whose memory is it? A
+ * driver that cannot answer any more, because a kernel of this process has failed, must not break
+ * host memory, too: memory that the CPU can read then counts as host memory. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 
@@ -19,9 +19,9 @@ static bool in_buffer(const struct driver_pointer *pointer, const void *at)
     return pointer->bytes && address >= pointer->base && address - pointer->base < pointer->bytes;
 }
 
-/* 0, or -errno and why: the driver cannot say, and it is not the host's; or it is nobody's, which
-   is asked (0.3 us) only where CUDA has begun: what was device memory would be taken for the host's
-   otherwise, and the CPU would be sent there. */
+/* Sets b->pointer: 0. Else -errno and why: the driver cannot answer and the CPU cannot read the
+   memory, or nobody can reach it. The CPU's access is checked (0.3 us) only if CUDA has begun: else
+   former device memory would count as host memory, and the CPU would read it. */
 static int buffer_ask(struct device_buffer *b, const struct device_buffer *before, struct text *why)
 {
     if (before && device_is(before) && in_buffer(&before->pointer, b->at)) {
@@ -87,8 +87,8 @@ static int list_buffers(struct tutti_comm *comm, const struct coll *c, enum kind
     return 0;
 }
 
-/* Asks of n buffers. *device: the one that all lie on, -1 none yet. 0; refused; or d->error: the
- * driver has failed. */
+/* Asks for n buffers. *some: a buffer on the device on which all must lie; NULL: none yet. 0;
+ * refused; or d->error: the driver has failed. */
 static int buffers_ask(struct tutti_comm *comm, enum kind kind, uint32_t site,
                        struct device_call *d, struct device_buffer *all, uint32_t n,
                        const char *what, const struct device_buffer **some)
@@ -171,7 +171,7 @@ int device_check(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32
         r = device_begin(d, &why);
         if (r == -EINVAL)
             r = guard_refuse(comm, kind, site, "%s", d->words);
-        else if (r < 0) {           /* the operation fails by it, so that all ranks hear of it */
+        else if (r < 0) {           /* the operation fails with it, so that all ranks learn of it */
             d->error = r == -ENOMEM ? r : -EIO;
             r = 0;
         }

@@ -1,5 +1,5 @@
-/* load and save: checked like every collective's arguments; what the file itself is like is found
- * by all ranks together (disk/). */
+/* load and save: checked like the arguments of every collective. All ranks together check the file
+ * itself (disk/). */
 #define TUTTI_NO_SITES
 #include "disk/disk.h"
 
@@ -8,7 +8,7 @@
 #include "engine/run.h"
 #include "os/caller.h"
 
-/* c->disk is described, or r says why not. */
+/* r: 0, and c->disk is described; or the error of that. */
 static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t number,
                 const tutti_call *call, int r)
 {
@@ -16,7 +16,7 @@ static int disk(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
         r = guard_fail(comm, kind, number, r, "no memory for the call");
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
-    if (c->ways)                                     /* it has not come to its end */
+    if (c->ways)                                     /* it was not run to its end */
         c->ways->end(c, r);
     return guard_leave(comm, r);
 }

@@ -1,4 +1,4 @@
-/* Words and figures about what happened. */
+/* Texts and figures about what happened. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/fault.h"

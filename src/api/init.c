@@ -1,4 +1,4 @@
-/* tutti_init: where are we, how do we meet, join, open. */
+/* tutti_init: finds this process's rank, then meets, joins, opens. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -37,7 +37,7 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
             environment_set_job(place, o->job);
         return r;
     }
-    /* The options say who we are; a launcher, if there is one, may still name the job. */
+    /* The options give rank and size; a launcher, if there is one, may still name the job. */
     if (!o->job && !launcher) {
         text_clear(why);
         text_add(why,
@@ -60,8 +60,8 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
     return 0;
 }
 
-/* The arena that `tutti run` handed down, "FD:INODE"; -1 if there is none or the descriptor is
- * something else by now. *handed: its number there. */
+/* The arena that `tutti run` handed down, "FD:INODE". -1: there is none, or the descriptor is
+ * another file by now. *handed: the number in the variable. */
 static int init_handed_down(const struct launch_place *place, int *handed)
 {
     const char *said;
@@ -113,7 +113,7 @@ int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_o
     return 0;
 }
 
-/* Alone: an arena of one, made here and joined like one that was handed down. */
+/* Alone: makes an arena for one rank and joins it as one that was handed down. */
 static int init_alone(struct join_request *request, struct text *why)
 {
     struct arena arena;
@@ -132,7 +132,7 @@ static int init_alone(struct join_request *request, struct text *why)
     return r;
 }
 
-/* To be freed. NULL: no memory. */
+/* The caller frees it. NULL: no memory. */
 static char *init_name(const struct launch_place *place)
 {
     const char *path;
@@ -169,7 +169,7 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
     if (request.fd >= 0 && !inherited)
         close(request.fd);
     if (inherited && handed >= 0)
-        /* it would go on to every program that is started here, and keep the arena */
+        /* every program started here would inherit it, and keep the arena */
         close(handed);
     free(name);
     return r;

@@ -1,10 +1,10 @@
-/* Memory in the arena: handing it out, taking the caller's in, naming it for peers. All of it is
- * local: no other rank takes part, nothing waits, no comm is entered, so it goes on beside a thread
- * that is inside a collective. On a broken comm what takes (alloc, register) is refused like
- * everything else, and what gives back or reads goes on.
+/* Memory in the arena: allocates it, registers the caller's, names it for peers. All functions are
+ * local: no other rank takes part, nothing waits, no comm is entered. So they may run while another
+ * thread is inside a collective. On a broken comm the functions that take memory (alloc, register)
+ * are refused; those that give back or read still work.
  *
  * A handle is the offset in the arena, 48 bits, under 16 bits of a hash of it and of the arena's
- * birth: garbage and handles of other jobs are refused but for 1 in 65,536. */
+ * birth: garbage and handles of other jobs are refused, except 1 in 65,536. */
 #include "api/memory.h"
 
 #include "engine/guard.h"
@@ -178,8 +178,8 @@ static uint64_t handle_make(const struct arena *arena, uint64_t offset)
     return offset | text_hash(&offset, sizeof offset, arena->header->birth) << HANDLE_BITS;
 }
 
-/* In this rank's own span only what is handed out or registered is anybody's; of peers' spans only
- * they know that. */
+/* In this rank's own span, only memory that is handed out or registered may be named. For spans of
+ * peers, this rank cannot check that. */
 static bool is_named(struct world *world, uint64_t offset)
 {
     char *at = world->arena.base + offset;
@@ -214,7 +214,7 @@ int tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *comm)
     return 0;
 }
 
-/* The offset; 0: refused, and said. */
+/* The offset. 0: refused, with a text. */
 static uint64_t handle_open(struct tutti_comm *comm, uint64_t handle, const char *name)
 {
     const struct arena *arena = &comm->world->arena;

@@ -30,7 +30,7 @@ static int op_room(struct tutti_comm *comm, uint32_t number)
     return 0;
 }
 
-/* The next number from `from` on that this rank has free: how far from the last one made;
+/* The next number from `from` on that is free on this rank, as a distance from the last one made;
  * OPS_MAX: none. */
 static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
 {
@@ -43,18 +43,19 @@ static uint32_t op_next(const struct tutti_comm *comm, uint32_t from)
     return from;
 }
 
-/* Each rank frees for itself, so what is free here may be in use there. All offer their next free
-   number, and go on from the furthest until they offer the same; nearly always at once. What stands
-   in one rank's way must be everybody's error: the largest of all is the answer. */
+/* Each rank frees operations for itself, so a number that is free here may be in use on a peer. All
+   ranks offer their next free number, and repeat from the furthest offer until all are equal;
+   nearly always at once. A failure on one rank must be an error for all: the largest errno is the
+   result. */
 static int op_agree(struct tutti_comm *comm, uint32_t site, uint32_t *number)
 {
     for (uint32_t from = 0;;) {
         from = op_next(comm, from);
         *number = (comm->api.ops_made + from) % OPS_MAX;
         int r = from == OPS_MAX ? -ENOSPC : op_room(comm, *number);
-        /* what, and whose */
+        /* the error, and its rank */
         int32_t trouble = r < 0 ? -r * RANKS_MAX + (int32_t)comm->watch.me : 0;
-        /* trouble, the furthest, the nearest */
+        /* the error, the furthest, the nearest */
         int32_t most[3] = { trouble, (int32_t)from, -(int32_t)from };
         struct coll c;
         check_describe(&c, most, most, 3, TUTTI_I32, TUTTI_MAX, 0);
@@ -86,7 +87,7 @@ int tutti_op_create_at(const char *site, void (*fn)(const void *, void *, size_t
                        int commutative, tutti_op *op, tutti_comm *comm)
 {
     CALLER_KEPT;
-    /* in rank order it is applied in any case, so that the bits are the same in every run */
+    /* it is applied in rank order in any case, so that the bits are the same in every run */
     (void)commutative;
     int r = guard_enter(comm);
     if (r < 0)

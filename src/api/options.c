@@ -1,5 +1,5 @@
-/* An option that is not 0 wins over its environment twin, that over the launcher's, that over
- * the default. */
+/* An option that is not 0 goes before its environment variable, that before the launcher's value,
+ * that before the default. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -100,7 +100,7 @@ int world_options(tutti_options *o, const tutti_options *given, struct text *why
         int rank = o->rank;
         r = options_int(KNOB_SIZE, &o->size, 0, why);
         if (r == 0)
-            /* wrong is wrong, also where it decides nothing */
+            /* a wrong value is refused also if it is not used */
             r = options_int(KNOB_RANK, &rank, 0, why);
         if (r == 0 && o->size)
             o->rank = rank;

@@ -1,5 +1,5 @@
-/* once, first, turn, seed: check and hand on. None is a collective; work, which would start one of
- * these and return, is refused. */
+/* once, first, turn, seed: check the arguments and call order/. None is a collective. call.work is
+ * refused: it would start one of these and return. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "order/order.h"
@@ -69,7 +69,7 @@ int tutti_first_end_at(const char *site, const char *key, int error, tutti_comm 
         return guard_leave(comm,
                            guard_refuse(comm, KIND_FIRST_END, number, "the key is %s",
                                         key ? "empty" : "NULL"));
-    /* on a broken comm too: the others may wait for it */
+    /* allowed on a broken comm: the others may wait for it */
     return guard_leave(comm, order_first_end(comm, number, key, error));
 }
 

@@ -1,6 +1,6 @@
-/* send, recv, probe: check the arguments, write the journal, hand on. Nothing is touched before all
- * checks are done. Without work under way of this kind a call goes straight through p2p/, without a
- * lock and with one read of the time stamp counter unless it waits. */
+/* send, recv, probe: check the arguments, write the journal, call p2p/. All checks are done before
+ * anything is touched. Without sends and receives under way as work, a call goes straight through
+ * p2p/, without a lock and with one read of the time stamp counter, unless it waits. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 #include "engine/guard.h"
@@ -65,8 +65,8 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
     return work ? request_start(comm, post, call) : p2p_run(comm->p2p, post);
 }
 
-/* With a collective under way as work the journal belongs to whoever carries that on: this call
- * then stands in no table. */
+/* With a collective under way as work, the journal belongs to the thread that carries that on: this
+ * call is then in no table. */
 static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm,
                        const tutti_call *call)
 {
@@ -102,7 +102,7 @@ static inline bool fast_letter(const struct tutti_comm *comm, const tutti_call *
     return !call && comm->p2p && !load_acquire32(&comm->watch.attention) && !p2p_under_way(comm);
 }
 
-/* True: the arguments but the tag are good, and need no check with words. */
+/* True: the arguments except the tag are good, and no check is left that needs a text. */
 static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, const void *buf,
                               size_t count)
 {
@@ -112,7 +112,7 @@ static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, 
         && (!count || (buf && (device_host_known(comm->world, buf) || !driver_loaded())));
 }
 
-/* It is done. */
+/* Ends a call that went well. */
 static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note,
                             size_t count)
 {

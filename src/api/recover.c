@@ -1,5 +1,4 @@
-/* What is left to do with a comm that broke: agree on something all the same, and go on with those
- * that are left. */
+/* For a comm that broke: its ranks can still agree on a flag, and those that are left can go on. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/queue.h"
@@ -21,8 +20,7 @@ int tutti_comm_agree_at(const char *site, tutti_comm *comm, int *flag)
     return guard_leave(comm, r == 0 ? comm_agree(comm, number, flag) : r);
 }
 
-/* Work under way ends first: on a broken comm by failing, and how it ended is told by
- * its handles. */
+/* Work under way ends first: on a broken comm it fails, and its handles hold the result. */
 int tutti_comm_shrink_at(const char *site, tutti_comm *broken, tutti_comm **comm)
 {
     CALLER_KEPT;

@@ -1,7 +1,8 @@
-/* set, get, add, compare_set, delete: checks, words for what went wrong, and get's waiting. The
- * table is the job's (arena/store); of the comm there are the deadline, the report and whether it
- * is whole. Nothing here is a collective, and nothing touches the comm's queue. Cost beside the
- * table's own: the entry of every call, and a record in the journal where no work is under way. */
+/* set, get, add, compare_set, delete: the checks, the texts for errors, and the wait of get. The
+ * table belongs to the job (arena/store); the comm gives the deadline, the report and whether it is
+ * whole. No function here is a collective or touches the comm's queue.
+ * Cost beside the table's own: the entry of every call, and a record in the journal if no work is
+ * under way. */
 #define TUTTI_NO_SITES
 #include "api/device.h"
 #include "engine/guard.h"
@@ -34,7 +35,7 @@ static int call_too_long(const struct store_call *c, const char *what, size_t by
     return -EMSGSIZE;
 }
 
-/* Inside the comm, with the key checked; on error outside again. */
+/* Enters the comm and checks the key; on an error it has left the comm again. */
 static int call_open(struct store_call *c, struct tutti_comm *comm, enum kind kind,
                      const char *site, const char *key)
 {
@@ -63,8 +64,8 @@ static int call_value(const struct store_call *c, const char *what, const void *
     return device_refuse(c->comm, c->kind, c->site, what, value, bytes);
 }
 
-/* All arguments are fine. 0, or why nothing is begun. With work under way the journal belongs to
- * whoever carries that on. */
+/* Called when all arguments are good. 0, or the reason not to begin. With work under way the
+ * journal belongs to the thread that carries that on. */
 static int call_begin(struct store_call *c)
 {
     struct timed_wait p = { .comm = c->comm };
@@ -194,7 +195,7 @@ static uint64_t get_lock_patience(const struct timed_wait *p)
     return left < LOCK_PATIENCE_NS ? left : LOCK_PATIENCE_NS;
 }
 
-/* One look: 0, -EMSGSIZE, or what store_get says. */
+/* One look: 0, -EMSGSIZE, or the error of store_get. */
 static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *version,
                     uint64_t lock_patience_ns)
 {
@@ -205,8 +206,8 @@ static int get_look(struct store_call *c, void *value, size_t *len, uint64_t *ve
     return r == -EMSGSIZE ? get_small(c, room, bytes) : r;
 }
 
-/* Asleep on the version of the key's group, and on the life of one other rank, whichever: as long
- * as one lives, somebody may set it. */
+/* Sleeps on the version of the key's group, and on the mark of one other rank, any of them: while
+ * one lives, it may set the key. */
 static int get_await(struct store_call *c, void *value, size_t *len, struct timed_wait *p)
 {
     struct watch *w = &c->comm->watch;
@@ -222,7 +223,7 @@ static int get_await(struct store_call *c, void *value, size_t *len, struct time
         int r = get_look(c, value, len, &version, get_lock_patience(p));
         if (r != -ENOENT)
             return r;
-        if (!other) {                                /* who aborted and left is no riddle */
+        if (!other) {                        /* a rank that aborted and left has given the reason */
             r = timed_wait_check(p, PATIENCE_NOBODY, what);
             c->said = r < 0;
             return r < 0 ? r : get_alone(c);
@@ -246,7 +247,7 @@ static int get_wait(struct store_call *c, void *value, size_t *len, int64_t time
     return r;
 }
 
-/* A key that is there is found by the first look, without a clock. */
+/* A key that is there is found by the first look, without a read of the clock. */
 static int get_value(struct store_call *c, void *value, size_t *len, int64_t timeout_ns)
 {
     uint64_t version,

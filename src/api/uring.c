@@ -1,6 +1,6 @@
-/* The one word that says that work is over is a futex; a ring that can wait for futexes waits for
- * that. Filled by hand: liburing knows this request from 2.5 on, kernels from 6.7 on, which is
- * asked of the kernel once per world. */
+/* The word that says that work is over is a futex, and a ring that can wait for futexes waits for
+ * it. The request is filled in by hand: liburing has it from 2.5 on, kernels from 6.7 on. The
+ * kernel is asked once per world. */
 #include "engine/work.h"
 #include "os/caller.h"
 #include "os/uring.h"
@@ -12,12 +12,12 @@
 #include <sys/eventfd.h>
 #include <tutti_uring.h>
 
-/* IORING_OP_FUTEX_WAIT, FUTEX2_SIZE_U32: newer than our headers may be */
+/* IORING_OP_FUTEX_WAIT, FUTEX2_SIZE_U32: our headers may be older */
 enum { OP_FUTEX_WAIT = 51, SIZE_32 = 2 };
 
 static bool has_futex(struct world *world)
 {
-    uint32_t known = load_relaxed32(&world->ring_futex);  /* relaxed: whoever asks finds the same */
+    uint32_t known = load_relaxed32(&world->ring_futex);  /* relaxed: all threads find the same */
     if (!known) {
         known = uring_knows(OP_FUTEX_WAIT) ? 1 : 2;
         store_relaxed32(&world->ring_futex, known);       /* relaxed: as above */
@@ -25,7 +25,7 @@ static bool has_futex(struct world *world)
     return known == 1;
 }
 
-/* Keeps user_data. */
+/* Clears all but user_data. */
 static void clear(struct io_uring_sqe *sqe)
 {
     uint64_t data = sqe->user_data;
@@ -36,12 +36,12 @@ static void clear(struct io_uring_sqe *sqe)
 static void prep_futex(struct io_uring_sqe *sqe, struct completion *completion)
 {
     clear(sqe);
-    /* if it is over by now, the word is another, and the wait ends at once */
+    /* if it is over by now, the word has another value, and the wait ends at once */
     completion_heard(completion);
     sqe->opcode = OP_FUTEX_WAIT;
-    sqe->fd = SIZE_32;                          /* not private: who wakes does not say so, either */
+    sqe->fd = SIZE_32;                          /* not private: the waker does not say so, either */
     sqe->addr = (uint64_t)(uintptr_t)&completion->over;
-    sqe->addr2 = COMPLETION_HEARD;                         /* while it is that */
+    sqe->addr2 = COMPLETION_HEARD;                         /* waits while the word is that */
     sqe->addr3 = UINT32_MAX;                    /* any waker */
 }
 

@@ -1,6 +1,6 @@
-/* The general forms, one pointer and one count per rank, and all_reduce_many, one per buffer.
- * The caller's lists are used where they are by a call that returns at its end; work takes a
- * copy (engine/queue). */
+/* The general forms, with one pointer and one count per rank, and all_reduce_many, with one per
+ * buffer. A call that returns at its end uses the caller's lists in place; work has a copy
+ * (engine/queue). */
 #define TUTTI_NO_SITES
 #include "api/check.h"
 #include "api/device.h"
@@ -29,7 +29,7 @@ static int uneven(const char *site, tutti_comm *comm, struct coll *c, enum kind 
         r = device_check(comm, c, kind, number, call, &d);
     if (r == 0)
         r = run_collective(comm, c, kind, number, call);
-    if (c->ways)                                     /* it has not come to its end */
+    if (c->ways)                                     /* it was not run to its end */
         c->ways->end(c, r);
     return guard_leave(comm, r);
 }
@@ -131,7 +131,7 @@ int tutti_all_reduce_many_at(const char *site, const void *const send[], void *c
         first[i + 1] = first[i] + counts[i];
     check_describe(&c, NULL, NULL, 0, type, op, 0);
     c.lists = (struct vector_args){ buffers, send, counts, recv, counts, first, 0 };
-    if (buffers == 0)                                /* nothing to add, but everybody comes */
+    if (buffers == 0)                                /* nothing to add, but all ranks come */
         c.lists = (struct vector_args){ 1, &no_send, &none, &no_recv, &none, nothing, 0 };
     int r = uneven(site, comm, &c, KIND_ALL_REDUCE_MANY, call);
     free(first);

@@ -1,5 +1,4 @@
-/* Work under way, whoever made its handle. The shape that it begins with says how it is
- * waited for. */
+/* Waits for work under way, of either maker. The handle's shape holds the functions. */
 #define TUTTI_NO_SITES
 #include "engine/work.h"
 

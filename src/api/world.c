@@ -1,8 +1,8 @@
-/* A world's life: options, the place the launcher gave us, joining, opening; and the three ways of
- * leaving: finalize, the end of the thread that joined, the end of the process.
+/* A world's life: limits, opening; and the three ways to leave: finalize, the end of the thread
+ * that joined, the end of the process.
  *
- * State of the process (the one place that needs any): the list of its worlds, for the
- * exit handler. */
+ * State of the process: the list of its worlds, for the exit handler, and its key for the end of a
+ * thread. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -41,8 +41,8 @@ static struct {
     pthread_key_t thread_end;
 } life = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
-/* Lets a world go without its memory. By the thread that holds the mark; by another thread the lock
- * stays until the holder's end. */
+/* Leaves a world without freeing its memory. If another thread than the mark's holder calls, the
+ * lock stays until the holder's end. */
 static void world_leave(struct world *world)
 {
     struct seat *seat = &world->arena.seats[world->rank];
@@ -62,22 +62,20 @@ void world_leave_all(void)
             world_leave(w);
 }
 
-/* Nobody need reckon with it any more. */
+/* A thread has ended: no search for cycles counts it any more. */
 static void world_thread_gone(struct world *w)
 {
     pthread_mutex_lock(&w->lock);
     bool known = threads_end(&w->threads);
     for (struct tutti_comm *c = w->comms; c && known; c = c->next)
-        /* relaxed: a new thread may be given this one's number, which must then not be
-         * found there */
+        /* relaxed: a new thread may be given this one's number, and must not find it there */
         if (load_relaxed64(&c->engine.caller) == threads_self())
             store_relaxed64(&c->engine.caller, 0);                          /* relaxed: as above */
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The joining thread ends in good order. Where the process holds several ranks that is the
-   end of its rank; else the rank goes on without it, and the next thread that calls takes the
-   mark over. */
+/* The joining thread ends in good order. If the process holds several ranks, its rank ends with it.
+   Else the rank goes on without it, and the next thread that calls takes over the mark. */
 static void world_thread_end(void *arg)
 {
     (void)arg;
@@ -104,8 +102,9 @@ static void world_thread_end(void *arg)
     pthread_mutex_unlock(&life.lock);
 }
 
-/* A child that is forked has neither the arena's memory nor what would keep it: the memory goes
-   with the last rank. Its worlds are its parent's, and every call there is refused. */
+/* A forked child has no memory of the arena and no descriptor that would keep it: the memory is
+   freed with the last rank. The child's worlds belong to its parent, and every call there is
+   refused. */
 static void world_before_fork(void) { pthread_mutex_lock(&life.lock); }
 static void world_in_parent(void) { pthread_mutex_unlock(&life.lock); }
 
@@ -127,8 +126,8 @@ static void world_setup(void)
     atexit(world_leave_all);
 }
 
-/* Waits of a few pauses are counted in pauses; this says what one is worth. A microsecond,
- * once a world. */
+/* Short waits are counted in pauses; this measures the ticks of one. A microsecond, once a
+ * world. */
 static uint32_t world_pause_ticks(void)
 {
     enum { PAUSES = 64 };
@@ -136,7 +135,7 @@ static uint32_t world_pause_ticks(void)
     for (int i = 0; i < PAUSES; i++)
         cpu_pause();
     uint64_t each = (clock_tick() - began) / PAUSES;
-    return each > 1000 ? 1000 : (uint32_t)each;      /* we may have been interrupted */
+    return each > 1000 ? 1000 : (uint32_t)each;      /* the thread may have been interrupted */
 }
 
 static void world_set_limits(struct world *world, const tutti_options *o)
@@ -309,7 +308,7 @@ int world_close(struct tutti_comm *comm)
     kept_close(&world->host);
     struct arena arena = world->arena;
     world_free(world);
-    if (mine)               /* else the holder's robust lock lies in there until its thread ends */
+    if (mine)               /* else the holder's robust lock lies in it until its thread ends */
         arena_detach(&arena);
     return 0;
 }
