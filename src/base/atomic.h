@@ -1,8 +1,9 @@
-/* Job: every access to memory that another rank can see, under a name that says its order.
- * Owns: no word; only the vocabulary.
- * Never: what a word means. A caller writes the edge it is an end of (E1 …) beside the call.
+/* Job: give each access to memory that another rank can see a name that says its order.
+ * Owns: no word; only the names.
+ * Never: knows the meaning of a word. A caller writes the edge it is an end of (E1 …) beside the
+ *        call.
  *
- * Why wrappers: the orders are greppable, a test build can put a scheduler behind them, and
+ * Why wrappers: the orders can be searched for, a test build can put a scheduler behind them, and
  * ThreadSanitizer, which does not model stand-alone fences, gets a read-modify-write instead. */
 #ifndef TUTTI_BASE_ATOMIC_H
 #define TUTTI_BASE_ATOMIC_H
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* gcc has a macro for ThreadSanitizer, clang a question. */
+/* gcc has a macro for ThreadSanitizer, clang a feature test. */
 #if defined(__SANITIZE_THREAD__)
 #define TUTTI_TSAN 1
 #elif defined(__has_feature)
@@ -21,7 +22,7 @@
 #endif
 #endif
 
-typedef _Atomic(uint8_t) shared8;      /* of one process: what several of its threads note */
+typedef _Atomic(uint8_t) shared8;      /* of one process: flags that several of its threads set */
 typedef _Atomic(uint32_t) shared32;
 typedef _Atomic(uint64_t) shared64;
 
@@ -85,7 +86,7 @@ static inline void store_relaxed64(shared64 *w, uint64_t v)
     atomic_store_explicit(w, v, memory_order_relaxed);
 }
 
-/* Read-modify-writes: acquire and release at once; on x86 each is a full fence besides. */
+/* Read-modify-writes: acquire and release at once; on x86 each is also a full fence. */
 static inline uint32_t fetch_add32(shared32 *w, uint32_t v)
 {
     return atomic_fetch_add_explicit(w, v, memory_order_seq_cst);
@@ -123,10 +124,11 @@ static inline bool swap_if64(shared64 *w, uint64_t *seen, uint64_t v)
 }
 
 /* fence_full orders every access before it against every access after it, stores before loads
- * included. store_fence64 is a release store followed by a full fence. Not one xchg, on x86 as
- * good: that begins when all stores before it are done, so that of two to one line, as an arrival
- * is, a reader who spins there comes between them, and the line has to be fetched back. As stores
- * they leave together. Measured on Zen 5, an all_gather of 4 bytes: 57 ns for 90. */
+ * included. store_fence64 is a release store followed by a full fence. One xchg would order as much
+ * on x86. But it begins only when all stores before it are done. An arrival stores two words to one
+ * line: a reader that spins there would take the line between the two, and the line would have to
+ * be fetched back. Two plain stores leave together. Measured on Zen 5, an all_gather of 4 bytes: 57
+ * ns instead of 90. */
 #if defined(TUTTI_TSAN)
 static inline void fence_full(void)
 {
@@ -147,22 +149,22 @@ static inline void store_fence64(shared64 *w, uint64_t v)
 }
 #endif
 
-/* About so many cycles, without a look at memory. */
+/* Takes about n cycles, without an access to memory. */
 static inline void cpu_steps(uint32_t n)
 {
     while (n--)
         __asm__ __volatile__("");
 }
 
-/* 0, some n cycles from now. Added to an address it makes that load late, and nothing else: a loop
- * would hold up what stands behind it, takes what two ranks on the halves of one core have least
- * of, turns, and a load behind it starts whenever the processor foresees its end, which it now does
- * and now does not. */
+/* 0, some n cycles from now. Added to an address it delays that load and nothing else. A loop would
+ * delay all code after it. It uses execution slots, which two ranks on the halves of one core lack
+ * most. And a load after it starts early whenever the processor predicts the loop's end, which it
+ * does only sometimes. */
 static inline size_t cpu_later(uint32_t n)
 {
-    enum { PRODUCT = 3 };           /* cycles of a product, on all processors that matter here */
+    enum { PRODUCT = 3 };       /* cycles of a multiplication, on all processors that matter here */
     size_t zero = 0, one = 1;
-    __asm__ __volatile__("" : "+r"(zero), "+r"(one));       /* no compiler knows what they are */
+    __asm__ __volatile__("" : "+r"(zero), "+r"(one));       /* hides the values from the compiler */
     for (; n >= PRODUCT; n -= PRODUCT) {
         zero *= one;
         __asm__ __volatile__("" : "+r"(zero));
@@ -170,12 +172,12 @@ static inline size_t cpu_later(uint32_t n)
     return zero;
 }
 
-/* The line at `at` will soon be written here: fetch it, and take it away from whoever has read
- * it. A hint. */
+/* A hint: the line at `at` will soon be written here. Fetches it, and takes it away from its
+ * readers. */
 static inline void cpu_own(const void *at)
 {
 #if defined(__x86_64__)
-    /* compilers make this of __builtin_prefetch only for some processors */
+    /* compilers make this of __builtin_prefetch for some processors only */
     __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)at));
 #else
     __builtin_prefetch(at, 1, 3);
@@ -193,16 +195,16 @@ static inline void cpu_pause(void)
 
 #endif
 
-enum { CPU_LINE = 64 };                /* of the caches: half of what the arena keeps apart */
+enum { CPU_LINE = 64 };               /* of the caches: half of the distance that the arena keeps */
 
-/* All lines from `at`, the beginning of one, to at + bytes. */
+/* Calls cpu_own for all lines from `at`, the beginning of one, to at + bytes. */
 static inline void cpu_own_all(const void *at, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += CPU_LINE)
         cpu_own((const char *)at + i);
 }
 
-/* The low half of a 64-bit word, which is what a futex can sleep on. */
+/* The low half of a 64-bit word: a futex can sleep on it. */
 static inline shared32 *low_half(shared64 *w)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -1,5 +1,5 @@
-/* Trials by the number of calls: turn 0 of a period forgets, then each pause has a block, several
- * times over, then the choice is made. */
+/* Trials are counted by the number of calls: turn 0 of a period forgets, then each delay has a
+ * block, several times over, then the choice is made. */
 #include "base/backoff.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ static void keep(uint32_t sorted[BACKOFF_PASSES], uint64_t ticks)
         }
 }
 
-/* A new pause has to be better by a part in 32: ranks that go to and fro between two that are alike
- * would be at different ones. After a trial without enough blocks that count, the usual one. */
+/* A new delay has to be better by a part in 32: else ranks would switch between two equal ones, and
+ * be at different ones. After a trial without enough blocks that count: the usual delay. */
 static void choose(struct backoff *s)
 {
     enum { MIDDLE = BACKOFF_PASSES / 2 };

@@ -1,15 +1,15 @@
-/* A calibration that nobody waits for: two points, as far apart as the arena is old, and a straight
- * line through them. One point costs six reads of the clock and three of the counter (about 150
- * ns); one conversion a 128-bit multiplication and division. The error of the line is that of its
- * two points, some tens of nanoseconds over the whole life of the arena. */
+/* A calibration without a wait: two points, as far apart as the arena is old, and a straight line
+ * through them. One point costs six reads of the clock and three of the counter (about 150 ns); one
+ * conversion a 128-bit multiplication and division. The error of the line is that of its two
+ * points, some tens of nanoseconds over the whole life of the arena. */
 #include "base/clock.h"
 
 __extension__ typedef unsigned __int128 wide;
 
 enum { CLOCK_TRIES = 3 };
 
-/* Whoever is interrupted between the two reads of the clock has a wide gap: of several tries the
- * narrowest counts. */
+/* An interrupt between the two reads of the clock makes a wide gap: of several tries the narrowest
+ * counts. */
 struct clock_point clock_now(void)
 {
     struct clock_point best = { 0, 0 };

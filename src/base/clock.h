@@ -1,11 +1,11 @@
-/* Job: time stamps cheap enough for every operation, and the monotonic clock for deadlines.
+/* Job: give time stamps cheap enough for every operation, and the monotonic clock for deadlines.
  * Owns: nothing.
- * Never: a sleep, a deadline, a calibration that takes time.
+ * Never: sleeps, keeps a deadline, makes a calibration that takes time.
  *
  * A tick is one read of the time stamp counter (x86: rdtsc, Armv8: cntvct; elsewhere nanoseconds).
- * Ticks become nanoseconds by two points, a pair (tick, ns) taken once at the arena's creation and
- * one taken now: the further apart they are, the better the rate, and nobody ever has to wait for
- * a calibration. */
+ * Ticks become nanoseconds by two points: a pair (tick, ns) taken once at the arena's creation and
+ * one taken now. The further apart they are, the better the rate; no rank ever waits for a
+ * calibration. */
 #ifndef TUTTI_BASE_CLOCK_H
 #define TUTTI_BASE_CLOCK_H
 
@@ -45,12 +45,11 @@ struct clock_point { uint64_t tick, ns; };
 /* A pair taken together: the tick lies between two reads of the clock. */
 struct clock_point clock_now(void);
 
-/* Ticks a nanosecond, between two points: never more or less than processors have,
-   whatever a counter does that stands still, jumps or differs between CPUs. How long one
-   spins comes from it. */
+/* Ticks a nanosecond, between two points. Kept within the range of real processors, also if a
+   counter stands still, jumps or differs between CPUs: the length of a spin depends on it. */
 double clock_rate(struct clock_point then, struct clock_point now);
 
-/* When the tick was, on the monotonic clock, by the line through `then` and `now`. Ticks before
+/* The time of a tick on the monotonic clock, by the line through `then` and `now`. Ticks before
  * `then` give then.ns. */
 uint64_t clock_tick_ns(uint64_t tick, struct clock_point then, struct clock_point now);
 

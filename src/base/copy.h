@@ -1,15 +1,15 @@
-/* Job: copy memory where memcpy is not the best there is: between places that lie badly, and
- *      past the caches.
+/* Job: copy memory where memcpy is not the fastest: between two places of bad relative alignment,
+ *      and past the caches.
  * Owns: nothing.
  * Never: decides when a streaming copy is worth while.
  *
- * A plain store to a line that is not in the caches fetches it first; a streaming store does not.
- * It loses where the line is there, or is read again soon.
+ * A plain store to a line that is not in the caches fetches it first; a streaming store does not. A
+ * streaming store is slower if the line is in the caches, or is read again soon.
  *
  * The C library copies some KiB and more by one instruction (rep movsb). On AMD's Zen 3 that takes
- * 15 times as long where the target lies 1 to 31 bytes behind the source within their pages, which
- * is just where malloc's large blocks and whole pages of ours lie to each other: measured, 64 KiB
- * 32 us instead of 1.3 us. There a loop copies. */
+ * 15 times as long if the target lies 1 to 31 bytes behind the source within their pages. Large
+ * blocks of malloc and our whole pages lie so to each other. Measured, 64 KiB: 32 us instead of 1.3
+ * us. For such places a loop copies. */
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
 
@@ -21,7 +21,7 @@
 #include <emmintrin.h>
 enum { COPY_STREAMS = 1, COPY_BY_INSTRUCTION = 2048, COPY_PAGE = 4096, COPY_BADLY = 64 };
 
-/* No overlap. `streaming` is a constant where this is called. */
+/* No overlap. `streaming` is a constant in each call. */
 static inline __attribute__((always_inline)) void copy_lines(void *to, const void *from,
                                                              size_t bytes, int streaming)
 {
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void copy_lines(void *to, const voi
     memcpy(d, s, bytes);
 }
 
-/* What memcpy does, as fast wherever the two lie. */
+/* As memcpy, equally fast for all alignments. */
 static inline void copy_plain(void *to, const void *from, size_t bytes)
 {
     size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;

@@ -1,6 +1,6 @@
-/* Job: a fast 64-bit digest of many bytes, to tell whether two buffers are the same.
+/* Job: make a fast 64-bit digest of many bytes, to find out whether two buffers are equal.
  * Owns: nothing.
- * Never: secrets: whoever looks for two buffers of one digest will find them. */
+ * Never: protects secrets: two buffers with one digest can be constructed. */
 #ifndef TUTTI_BASE_DIGEST_H
 #define TUTTI_BASE_DIGEST_H
 

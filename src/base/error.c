@@ -1,7 +1,6 @@
-/* One table: the kinds of failure that a call of ours can return, said in the words of the
- * contract. What the table lacks is the system's own (a file, a device), and the system's own words
- * fit it. A search is a walk over some twenty rows, on the way to a report that somebody will read:
- * no index. */
+/* One table: the kinds of failure that our calls can return, in the words of the contract. Other
+ * errors come from the system (a file, a device), and have the system's words. A search walks over
+ * some twenty rows, for a report that a person will read: no index. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -30,7 +29,7 @@ static const struct error_row rows[] = {
     { ENOMEM, "ENOMEM", "out of memory" },
 };
 
-/* INT_MIN has no positive twin and is no error of anybody's. */
+/* INT_MIN has no positive counterpart, and is no error. */
 static int positive(int error)
 {
     if (error == INT_MIN)

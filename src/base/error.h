@@ -1,14 +1,14 @@
-/* Job: the kinds of failure, each with its name and its sentence.
+/* Job: name the kinds of failure: a name and a sentence for each.
  * Owns: nothing.
- * Never: a comm, a report. */
+ * Never: knows a comm or a report. */
 #ifndef TUTTI_BASE_ERROR_H
 #define TUTTI_BASE_ERROR_H
 
-/* negative errno (or positive); "a rank died or left" …; immortal; unknown codes: strerrordesc_np
- * or "unknown error" */
+/* The sentence of a negative (or positive) errno: "a rank died or left" …; unknown codes:
+ * strerrordesc_np or "unknown error". Immortal. */
 const char *error_text(int error);
-/* the system's own sentence, where a file or a device is the cause: "Operation not
- * permitted"; immortal */
+/* The system's own sentence, for a failure of a file or a device: "Operation not permitted".
+ * Immortal. */
 const char *error_system(int error);
 const char *error_name(int error);   /* "EOWNERDEAD" …; "E?" if unknown */
 

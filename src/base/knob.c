@@ -1,5 +1,5 @@
 /* One row per variable, in the order of the enum, so that a row is found by its number; the test
- * walks all rows. Nothing is cached: a value is read where a comm is made, a handful of times in a
+ * walks all rows. Nothing is cached: a value is read when a comm is made, a few times in a
  * program's life. */
 #include "base/knob.h"
 

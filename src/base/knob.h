@@ -1,6 +1,6 @@
-/* Job: the one table of every TUTTI_ variable: its range, default and help.
+/* Job: list every TUTTI_ variable in one table: its range, default and help.
  * Owns: nothing; values are read from the environment at the call and kept by the caller.
- * Never: what a value is used for. */
+ * Never: uses a value. */
 #ifndef TUTTI_BASE_KNOB_H
 #define TUTTI_BASE_KNOB_H
 
@@ -24,10 +24,10 @@ struct knob {
 
 const struct knob *knob_row(enum knob_id id);        /* for doctor, the man page and the tests */
 
-/* 1 and *value: the variable is set and fine. 0: not set or empty. -EINVAL: set and wrong; the
+/* 1 and *value: the variable is set and valid. 0: not set or empty. -EINVAL: set and wrong; the
    sentence is in why[room]: "TUTTI_SPIN_US=abc: expected an integer between 0 and 1000000". */
 int knob_int(enum knob_id id, int64_t *value, char *why, int room);
-/* 1 and *value (points into the environment), 0 not set. */
+/* 1 and *value (points into the environment). 0: not set. */
 int knob_text(enum knob_id id, const char **value);
 
 #endif

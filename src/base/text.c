@@ -1,7 +1,7 @@
-/* A message is built where it will be read: in a buffer of fixed size, by appending, without
- * allocating, so that a report can be written by a rank that has no memory left. What does not fit
- * is dropped at a character's border. Numbers for people have at most one decimal and are cut, not
- * rounded: 999.96 us is "999.9 us" and never "1000 us". */
+/* A message is built in a buffer of fixed size, by appending, without allocation, so that a rank
+ * without memory can write a report. Text that does not fit is dropped at a character's border.
+ * Numbers for people have at most one decimal and are cut, not rounded: 999.96 us is "999.9 us" and
+ * never "1000 us". */
 #include "base/text.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ void text_clear(struct text *t)
         t->at[0] = 0;
 }
 
-/* The buffer was cut at `used`: takes back the head of a UTF-8 character whose tail is gone. */
+/* The buffer was cut at `used`: removes the head of a UTF-8 character whose tail is gone. */
 static void drop_half_character(struct text *t)
 {
     size_t tail = 0;
@@ -57,7 +57,7 @@ static void add_tenths(struct text *t, uint64_t value, uint64_t unit, const char
 {
     uint64_t whole = value / unit;
     unsigned tenth = (unsigned)(value % unit / (unit / 10));
-    if (tenth > 9)                       /* a unit that ten does not divide (1024) */
+    if (tenth > 9)                       /* if ten does not divide the unit (1024) */
         tenth = 9;
     if (tenth == 0)
         text_add(t, "%llu %s", (unsigned long long)whole, name);
@@ -96,7 +96,7 @@ void text_add_bytes(struct text *t, uint64_t bytes)
         add_tenths(t, bytes, (uint64_t)1 << (10 * i), names[i]);
 }
 
-/* Three and more in a row become a stretch; two read better as they are. */
+/* Three and more in a row become a range; two stay as they are. */
 void text_add_ranks(struct text *t, const int *ranks, int n)
 {
     for (int i = 0; i < n;) {
@@ -123,7 +123,7 @@ void text_add_name(struct text *t, const char *name, size_t most)
         return;
     }
     for (int i = 0; i < 3 && cut > 0 && ((unsigned char)name[cut] & 0xC0u) == 0x80u; i++)
-        cut--;                           /* at a character's border */
+        cut--;                           /* cuts at a character's border */
     text_add(t, "%.*s~%016llx", (int)cut, name, (unsigned long long)text_hash(name, n, 0));
 }
 

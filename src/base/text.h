@@ -1,6 +1,6 @@
-/* Job: build a message in a bounded buffer, cut off cleanly when it is full, never fail.
+/* Job: build a message in a bounded buffer; cut it off cleanly when it is full; never fail.
  * Owns: nothing.
- * Never: what the message is about. */
+ * Never: knows what the message is about. */
 #ifndef TUTTI_BASE_TEXT_H
 #define TUTTI_BASE_TEXT_H
 
@@ -20,13 +20,13 @@ void text_add_bytes(struct text *t, uint64_t bytes);  /* 512 B, 64 KiB, 1.5 GiB 
 void text_add_ranks(struct text *t, const int *ranks, int n);     /* 0, 2-5, 7 */
 /* left-justified, at least width columns */
 void text_add_padded(struct text *t, const char *s, int width);
-/* A name by which things are told apart, in at most `most` bytes (32 or more): of a longer one its
-   beginning, for people, and a hash of all of it. */
+/* A name of at most `most` bytes (32 or more). A longer one is cut to its beginning, for people,
+   and a hash of all of it, which keeps names apart. */
 void text_add_name(struct text *t, const char *name, size_t most);
 
-/* Parsing what people write. 0 and *value, or -EINVAL. Whole string must be used. */
+/* Parsing of numbers that people write. 0 and *value, or -EINVAL. The whole string must be used. */
 /* "30s", "500ms", "2min", "1h"; a bare number is milliseconds; "-1", "never" and "none": -1; at
- * most 292 years, which clocks can hold. */
+ * most 292 years, the range of a clock. */
 int text_parse_duration_ms(const char *s, int64_t *ms);
 /* "64k", "16M", "1GiB", "4096"; binary multiples, upper or lower case */
 int text_parse_bytes(const char *s, uint64_t *bytes);

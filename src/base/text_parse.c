@@ -1,6 +1,6 @@
 /* The other half of text.h: numbers as people write them, each with an explicit end and no silent
- * wrap. strtoll is not used: it skips blanks, takes "+-" oddities and needs errno; digits by hand
- * are shorter to reason about. */
+ * wrap. strtoll is not used: it skips blanks, accepts forms like "+5", and needs errno; own code
+ * for digits is easier to check. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int text_parse_duration_ms(const char *s, int64_t *ms)
     return -EINVAL;
 }
 
-/* k, kb and kib are the same: nobody who writes 64k for a buffer means 64,000. */
+/* k, kb and kib are the same: 64k for a buffer never means 64,000. */
 int text_parse_bytes(const char *s, uint64_t *bytes)
 {
     static const char letters[] = "kmgtpe";

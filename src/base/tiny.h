@@ -1,6 +1,6 @@
-/* Job: constants that a test's build makes small, so that few bytes make several rounds.
+/* Job: make constants small in a test's build, so that few bytes make several rounds.
  * Owns: nothing.
- * Never: in an expression that runs. TINY is for enum constants, and a product has the
+ * Never: stands in an expression that runs. TINY is for enum constants; a release build has the
  *        normal ones. */
 #ifndef TUTTI_BASE_TINY_H
 #define TUTTI_BASE_TINY_H
