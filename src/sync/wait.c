@@ -1,24 +1,24 @@
-/* The two cheap phases of a wait, before the kernel is asked to let us sleep.
+/* The two cheap phases of a wait, before a sleep in the kernel.
  *
- * Spinning costs a core but nothing else and sees a peer's store after one cache miss; it is right
- * while ranks fit the CPUs and a peer is a few microseconds late. Yielding hands the CPU to
- * whoever we wait for when ranks outnumber CPUs: measured with 8 ranks on 2 CPUs, a barrier of
- * yielding ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin.
- * Both are bounded, in number and in time, so that a rank that waits long ends asleep, where it
- * also notices deaths. */
+ * A spin costs a core but nothing else, and sees a peer's store after one cache miss. It is right
+ * while ranks fit the CPUs and a peer is a few microseconds late. A yield gives the CPU to the
+ * awaited rank if ranks outnumber CPUs. Measured with 8 ranks on 2 CPUs: a barrier of yielding
+ * ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin. Both
+ * phases are bounded, in number and in time, so that a rank that waits long sleeps in the end,
+ * where it also notices deaths. */
 #include "sync/wait.h"
 
 #include "base/clock.h"
 
 #include <sched.h>
 
-/* Spins between two looks at the ends: no measurable cost. And how many looks at most, whatever the
- * counter says: a tenth of a second and more. */
+/* Spins between two looks at the ends: no measurable cost. And the most looks, whatever the counter
+ * says: a tenth of a second and more. */
 enum { LOOK_EVERY = 256, LOOKS_MOST = 1 << 16 };
 
 static bool wait_ended(struct wait_ends ends)
 {
-    /* relaxed: only says that the slow path is worth it; that one loads again with acquire */
+    /* relaxed: only says that the slow path is worth it; the slow path loads again with acquire */
     return load_relaxed64(ends.verdict) != 0 || load_relaxed32(ends.news) != 0;
 }
 

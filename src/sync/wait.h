@@ -1,7 +1,7 @@
-/* Job: wait until a word in anybody's memory reaches a value: spin, yield, sleep.
- * Owns: nothing; the word belongs to whoever writes it.
- * Never: arenas, deaths, deadlines. What may end a wait early, the clock, sleep and wake
- *        are handed in.
+/* Job: wait until a word in any rank's memory reaches a value: spin, yield, sleep.
+ * Owns: nothing; the word belongs to its writer.
+ * Never: knows arenas, deaths, deadlines. The caller passes the clock, sleep, wake, and the words
+ *        that end a wait early.
  *
  * Words only grow, so "reached" is >=, and a value that has come never goes away. */
 #ifndef TUTTI_SYNC_WAIT_H
@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-struct wait_ways {                    /* how this rank meets the kernel; tests put their own here */
+struct wait_ways {                    /* how this rank calls the kernel; tests put their own here */
     /* monotonic ns */
     uint64_t (*now)(void *arg);
     /* as futex_wait_any; n == 1: as futex_wait */
@@ -25,7 +25,7 @@ struct wait_ways {                    /* how this rank meets the kernel; tests p
 extern const struct wait_ways wait_ways_kernel;
 
 /* Sleeps until one of n words changes, for ns at most. A kernel without futex_waitv sleeps on the
- * first word alone, for alone_ns at most. */
+ * first word only, for alone_ns at most. */
 static inline int wait_sleep(const struct wait_ways *ways, const struct futex_word *words, int n,
                              uint64_t ns, uint64_t alone_ns)
 {
@@ -34,12 +34,12 @@ static inline int wait_sleep(const struct wait_ways *ways, const struct futex_wo
 }
 
 struct wait_budget {
-    uint64_t spin_ticks;              /* of the time stamp counter; 0 where ranks outnumber CPUs */
-    uint32_t yields;                  /* how often the CPU is offered to others before sleeping */
-    /* and for how long at most: a busy neighbour keeps it for milliseconds; 0: no such bound */
+    uint64_t spin_ticks;              /* of the time stamp counter; 0 if ranks outnumber CPUs */
+    uint32_t yields;                  /* how often the CPU is offered to others before a sleep */
+    /* and how long at most: a busy neighbour keeps the CPU for milliseconds; 0: no such bound */
     uint64_t yield_ticks;
-    /* how often one spins for spin_ticks before sleeping, for who looks between at what may end the
-     * wait; 0: once */
+    /* spins of spin_ticks before a sleep, for a caller that checks the ends of the wait between; 0:
+     * one */
     uint32_t spin_rounds;
 };
 
