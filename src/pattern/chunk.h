@@ -1,10 +1,10 @@
 /* Job: cut a vector of elements into rounds of one piece per rank.
  * Owns: nothing; pure arithmetic.
- * Never: memory, ranks that exist.
+ * Never: touches memory; knows real ranks.
  *
- * A round covers `parts` pieces of `piece` elements; piece p of a round belongs to rank p. The
- * last round may be short: its pieces are filled from the front, so the last ones may be short
- * or empty. */
+ * A round covers `parts` pieces of `piece` elements; piece p of a round belongs to rank p. The last
+ * round may be short: its pieces are filled from the front, so the last ones may be short or
+ * empty. */
 #ifndef TUTTI_PATTERN_CHUNK_H
 #define TUTTI_PATTERN_CHUNK_H
 
@@ -13,8 +13,8 @@
 
 struct chunk { size_t first, count; };               /* elements */
 
-/* Elements of a piece: at most `most`, fewer when count is small, then rounded up to whole cache
- * lines of 64 bytes. At least 1. */
+/* Elements of a piece: at most `most`, fewer if count is small; rounded up to whole cache lines of
+ * 64 bytes. At least 1. */
 static inline size_t chunk_piece(size_t count, size_t parts, size_t width, size_t most)
 {
     size_t line = width < 64 ? 64 / width : 1, piece = count / parts + (count % parts != 0);
