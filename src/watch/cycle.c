@@ -1,5 +1,5 @@
-/* Cost of a long sleep: eleven stores once and two a slice; where the rank waited for sleeps, too,
- * join.lock for the microseconds of a walk. A thread keeps what it remembers (8 KiB) from its
+/* Cost of a long sleep: eleven stores once and two a slice. If the awaited rank sleeps, too:
+ * join.lock for the microseconds of a walk. A thread keeps its memory of a walk (8 KiB) from its
  * first walk on. */
 #include "watch/cycle.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* to look: somebody else finds it, or we do in the next slice */
+/* to look: else another rank finds the cycle, or we do in the next slice */
 #define LOCK_PATIENCE_NS UINT64_C(20000000)
-/* to end: its holder is at it, and may have lost its CPU */
+/* to end: the holder is ending the cycle, and may have lost its CPU */
 #define STORY_PATIENCE_NS UINT64_C(2000000000)
 
 struct seen { uint32_t rank, thread; uint64_t stamp, beats; };
@@ -115,14 +115,14 @@ static bool memory_confirms(struct cycle_memory *memory, const struct wait_graph
 
 /* ---- ending them ---- */
 
-/* False: it has moved after all, or somebody has a reason of his own to end it. */
+/* False: the operation has moved after all, or a rank ends it for another reason. */
 static bool doom_collective(const struct watch *w, const struct wait_graph *g, const struct node *n)
 {
     const struct group *lacks = &g->group[n->first];
     while (!wait_graph_group_stuck(g, lacks))
         lacks++;
     uint64_t none = 0, v = verdict_make(n->seq, WHY_DEADLOCK, n->me, lacks->member);
-    /* E4 release: else it may be what was said for another rank there */
+    /* E4 release: else it may be the verdict for another rank there */
     if (!swap_if64(&n->slot->verdict, &none, v))
         return verdict_why(none) == WHY_DEADLOCK && verdict_after(none, n->seq) == 0;
     fence_full();                                                    /* E4 fence */
@@ -190,7 +190,7 @@ static bool waiter_doomed(const struct waiter *own)
     return (stamp & 1) && load_acquire64(&own->doomed) == stamp;     /* E63 acquire */
 }
 
-/* Whoever found a cycle is through with all of it. */
+/* Waits until the rank that found the cycle has ended all its waits. */
 static void cycle_decide(const struct threads *t)
 {
     if (arena_lock(t->arena, STORY_PATIENCE_NS) == 0)

@@ -5,9 +5,9 @@
  *        once per long slice.
  *
  * Each sleeper says what it waits for, and after each look that was in vain raises `beats`. A walk
- * (graph.h) that finds this thread in a cycle remembers stamps and, after all of these, beats. A
- * later walk that finds the same confirms it if no stamp has changed and each beats has gone up by
- * two: then all these threads have only waited since the first walk, and each has looked in vain
+ * (wait_graph.h) that finds this thread in a cycle remembers stamps and, after all of these, beats.
+ * A later walk that finds the same confirms it if no stamp has changed and each beats has gone up
+ * by two: then all these threads have only waited since the first walk, and each has looked in vain
  * after all others were asleep. Nobody who could help is left: all threads of a rank that have ever
  * called, works under way and `done` to be called are part of the walk, each time. A rank that
  * computes, is stopped or starved has no odd stamp, or does not beat: it is in no cycle.

@@ -1,7 +1,7 @@
-/* The kernel marks the alive word of a rank whose thread goes and wakes one sleeper; that is the
- * quick way, 0.1 ms. What escapes it is found by death_probe at the end of a slice. A word that is
- * neither held nor marked was let go in good order: the seat says whether the rank has left, or its
- * process goes on without the thread that joined (ADRIFT), which is no death. */
+/* The kernel marks the alive word of a rank whose thread ends, and wakes one sleeper: that takes
+ * 0.1 ms. Other deaths are found by death_probe at the end of a slice. A word that is neither held
+ * nor marked was released in good order. The seat then says whether the rank has left, or its
+ * process runs without the thread that joined (ADRIFT), which is no death. */
 #include "watch/death.h"
 
 #include <errno.h>
@@ -36,15 +36,15 @@ void death_look(struct watch *w)
     }
 }
 
-/* The handle is readable once the process is gone, whoever reaps it. */
+/* The handle is readable once the process is gone, whichever process reaps it. */
 static bool death_handle_ready(int handle)
 {
     struct pollfd poll_fd = { .fd = handle, .events = POLLIN };
     return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Without its joining thread a process is judged as a whole: a descriptor of it becomes readable
- * when its last thread is gone. */
+/* A process without its joining thread counts as alive while it has a thread: its pidfd becomes
+ * readable when the last one is gone. */
 static int death_adrift_alive(const struct seat *seat)
 {
     int fd = process_pidfd(&seat->id);
@@ -59,9 +59,9 @@ static int death_adrift_alive(const struct seat *seat)
 
 static struct kept *handle_at(uint64_t word) { return (struct kept *)(uintptr_t)word; }
 
-/* A descriptor of the process makes asking cheap (6 us instead of 50): opened at the first
-   question, kept for the world's life; the program may have closed it. Not in very large worlds:
-   the program needs descriptors too. */
+/* A pidfd makes a check cheap (6 us instead of 50). It is opened at the first check and kept for
+   the world's life; the program may have closed it. Not in very large worlds: the program needs
+   descriptors, too. */
 static int death_handle(struct watch *w, uint32_t p)
 {
     if (w->arena->header->size > HANDLES_MAX)

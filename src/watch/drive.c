@@ -1,10 +1,10 @@
-/* All waiting of collectives is here. A wait costs a spin of `budget`, then looks at everything
- * that could end it (verdict_look), then sleeps in slices: on the word, the verdict, the news and
- * the alive words at once, so that a death or an abort wakes us by itself, 250 ms at a time; where
- * ranks share CPUs, and sleeps are many and short, first 1 ms on the word alone (one plain futex),
- * then 16 ms. After each long one the system is asked for deaths without a mark.
- * A device of this rank is asked, since no word tells when it is ready: again and again for 200 us,
- * with the CPU offered to others, then every 50 us; in between the same words wake us. */
+/* All waits of collectives. A wait first spins for its budget, then checks everything that could
+ * end it (verdict_look), then sleeps in slices. It sleeps on the word, the verdict, the news and
+ * the alive words at once, so that a death or an abort wakes it; 250 ms at a time. If ranks share
+ * CPUs, sleeps are many and short: the first is 1 ms on the word alone (one plain futex), the
+ * second 16 ms. After each long slice the system is asked for deaths without a mark.
+ * A device of this rank is polled, because no word says when it is ready: for 200 us in a row, with
+ * the CPU offered to others, then every 50 us; between two polls the same words end the sleep. */
 #include "watch/drive.h"
 
 #include "watch/cycle.h"
@@ -25,7 +25,7 @@ enum {
     THOROUGH_FROM = 2,
     ALIVE_FROM = 3
 };
-/* ns; looks between two questions whether to stop, two probes */
+/* ns; polls between two calls of the interrupt function, between two probes */
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };
 
 
@@ -76,8 +76,8 @@ int drive_look(struct op *op)
         op->late = true;
         late = false;
     }
-    /* What has come is no reason to ask for anybody. E1 acquire, E16 acquire, E17 acquire,
-     * E18 acquire, E20 acquire, E70 acquire */
+    /* If the word has come, no rank is probed. E1 acquire, E16 acquire, E17 acquire, E18 acquire,
+     * E20 acquire, E70 acquire */
     if (load_acquire64(op->wait.word) < op->wait.value)
         drive_probe(op);
     int r = verdict_look(w, &op->claim, &op->wait, late);
@@ -127,7 +127,7 @@ uint64_t drive_slice(struct op *op)
     return slice;
 }
 
-/* A poll's slice is so short that any busy machine doubles it: measured by that, all the time would
+/* A poll's slice is so short that a busy machine doubles it: compared with that, all the time would
  * be excused. */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took)
 {
@@ -149,14 +149,14 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     uint64_t have = load_acquire64(op->wait.word);
     *sleep = (struct drive_sleep){ drive_sleepers(op), words, 0 };
     fetch_add32(sleep->sleepers, 1);                 /* E3: declared … */
-    fence_full();               /* E3 fence: … before the word is looked at again, by the kernel */
+    fence_full();               /* E3 fence: … before the word is loaded again, by the kernel */
     int n = 0;
-    /* If it has come meanwhile, the sleep returns at once. */
+    /* If the word has come meanwhile, the sleep returns at once. */
     words[n++] = (struct futex_word){ low_half(op->wait.word),
                                       (uint32_t)have - (have >= op->wait.value) };
     if (op->slices > 0 && room >= ALIVE_FROM + 1) {
-        /* Over: a verdict on a later operation, an abort, are there to stay and none of its
-         * business, or it would never sleep. */
+        /* Over: a verdict on a later operation, or an abort, stays for ever and does not concern
+         * this one. Their present values are watched, or it would never sleep. */
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict),
                                           w->over ? (uint32_t)load_acquire64(&w->slot->verdict)
                                                   : 0 };
@@ -167,8 +167,8 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
             words[n++] = (struct futex_word){ low_half(w->beyond->verdict),
                                               w->beyond->verdict_seen };
         }
-        /* Above 125 ranks each sleeper watches its neighbours: whoever finds a death proposes the
-         * verdict, and that wakes the rest. */
+        /* Above 125 ranks each sleeper watches its neighbours: the rank that finds a death proposes
+         * the verdict, which wakes the rest. */
         for (uint32_t i = 1; i < w->size && n < room; i++) {
             uint32_t p = (w->me + i) % w->size;
             if (w->gone[p] == GONE_NO)
@@ -191,14 +191,14 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 bool drive_stop_asked(struct watch *w)
 {
     watch_meanwhile(w);
-    /* once is enough: the operation may have succeeded, and only be read yet */
+    /* once is enough: the operation may have succeeded, and wait only for its readers */
     bool said = load_acquire32(&w->mine->quit) & QUIT_INTERRUPT;
     return w->interrupt && !said && w->interrupt(w->interrupt_arg);
 }
 
-/* The interrupt function said stop. That ends the operation by a verdict like any other reason, so
-   that all or none holds: if everybody has done its part by now, it succeeds here as it does there,
-   and the next one meets the abort. */
+/* The interrupt function said stop. A verdict ends the operation, as for any other reason, so that
+   all or none holds: if all ranks have done their part by now, it succeeds here as on the others,
+   and the next operation meets the abort. */
 static int drive_interrupted(struct op *op)
 {
     struct watch *w = op->watch;
@@ -225,12 +225,12 @@ static int drive_sleep(struct op *op)
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
     uint64_t slept = w->ways->now(w->ways->arg);
-    /* With a CPU of its own a rank seldom sleeps, and then long: all words at once, and no short
-     * slices, which cost as much as the sleep. */
+    /* With a CPU of its own a rank seldom sleeps, and then long: it sleeps on all words from the
+     * first slice on, because short slices cost as much as the sleep. */
     op->slices = w->budget.spin_ticks ? LONG_FROM : 0;
     for (bool first = true;; first = false) {
         uint64_t before = w->ways->now(w->ways->arg);
-        /* a stop may come between two sleeps; before the deadline is judged */
+        /* the process may be stopped between two sleeps; before the deadline is judged */
         w->excused_ns += drive_excess(0, before - slept);
         int r = drive_look(op);
         if (r != 0)
@@ -240,7 +240,7 @@ static int drive_sleep(struct op *op)
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
         r = w->ways->sleep(w->ways->arg, words, n, slice);
-        if (r == -ENOSYS) {                     /* one word at a time: then the short ones it is */
+        if (r == -ENOSYS) {                     /* one word at a time: then with the short slices */
             op->slices = first ? 0 : op->slices;
             slice = drive_slice(op);
             w->ways->sleep(w->ways->arg, words, 1, slice);
@@ -253,8 +253,8 @@ static int drive_sleep(struct op *op)
     }
 }
 
-/* Who asked for a long spin gets it in rounds, with a look behind each. 1: go on; 0: sleep;
- * negative: why the operation failed. */
+/* A caller that asked for a long spin gets it in rounds, with a look after each. 1: go on; 0:
+ * sleep; negative: the operation's error. */
 static int drive_spin_on(struct op *op)
 {
     struct watch *w = op->watch;
@@ -296,7 +296,7 @@ bool drive_poll_spins(const struct watch *w, uint64_t *began)
     return true;
 }
 
-/* One look, and a short sleep: 0, or why the operation failed. *last: when it last ended. */
+/* One look, and a short sleep. 0, or the operation's error. *last: when the previous poll ended. */
 static int drive_poll(struct op *op, uint64_t *last)
 {
     struct watch *w = op->watch;
@@ -304,7 +304,7 @@ static int drive_poll(struct op *op, uint64_t *last)
     struct drive_sleep sleep;
     uint64_t before = w->ways->now(w->ways->arg);
     if (*last)
-        /* a stop may come between two polls */
+        /* the process may be stopped between two polls */
         w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), before - *last);
     int r = drive_look(op);
     if (r < 0)

@@ -1,4 +1,4 @@
-/* Names for stamps: used by reports only, so nothing here is on the path of an operation. */
+/* Texts for stamps: only reports use them, so nothing here is on the path of an operation. */
 #include "watch/fingerprint.h"
 
 #include "fold/fold.h"

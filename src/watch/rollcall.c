@@ -1,6 +1,6 @@
-/* Reports are built by each rank for itself, after the fact, from the arrival lines (which stay as
- * they are until this rank returns), the journals and /proc. Cost: some microseconds a rank, and up
- * to 10 ms of patience to learn how a rank died; only where something has gone wrong. */
+/* Each rank builds its own report, after a failure, from the arrival lines (which stay unchanged
+ * until this rank returns), the journals and /proc. Cost: some microseconds a rank, and up to 10 ms
+ * of waiting for the cause of a death; only after a failure. */
 #include "watch/rollcall.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@
 
 enum { ROWS_MAX = 40, STATUS_LOOKS = 40, STATUS_LOOK_NS = 250000 };
 
-/* Tick 0: of a record that nobody has written yet. */
+/* tick 0: the record has not been written yet. */
 static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
 {
     if (!tick)
@@ -30,7 +30,7 @@ static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
     return now.ns > then ? now.ns - then : 0;
 }
 
-/* The last two parts of a path: what tells one file from another, in a table. */
+/* The last two parts of a path: enough to tell files apart in a table. */
 static const char *rollcall_short(const char *site)
 {
     const char *end = strrchr(site, '/');
@@ -75,7 +75,7 @@ static void rollcall_operation(struct text *t, const struct watch *w, const stru
     if (seq && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
         rollcall_letter(t, r, kind);
     if (!seq)
-        text_add(t, "%s", kind_name(fingerprint_kind(stamp)));       /* no operation came of it */
+        text_add(t, "%s", kind_name(fingerprint_kind(stamp)));  /* it did not become an operation */
     /* relaxed: as above */
     text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));
 }
@@ -87,20 +87,20 @@ static enum gone rollcall_gone(const struct watch *w, uint32_t p)
                                       : death_of(w->seats[p]);
 }
 
-/* How the dead rank ended, as its parent or the system says: its wait status << 1 | 1; 0: not
- * known (yet). */
+/* How the dead rank ended, by its parent or the system: its wait status << 1 | 1; 0: not known
+ * (yet). */
 static uint32_t rollcall_status(const struct seat *seat)
 {
     int status;
     uint32_t noted = load_acquire32(&seat->status);
     if (!noted && process_end(&seat->id, &status) > 0)
         noted = (uint32_t)status << 1 | 1;
-    /* its parent may have been just between the two */
+    /* its parent may have written it between the two */
     return noted ? noted : load_acquire32(&seat->status);
 }
 
-/* A death is known before its reason is: the mark is made while the process still ends. Waits for
- * the reason, some milliseconds at most. */
+/* A death is known before its cause: the mark is set while the process still ends. Waits for the
+ * cause, some milliseconds at most. */
 static uint32_t rollcall_await_status(struct watch *w, uint32_t p)
 {
     struct seat *seat = w->seats[p];
@@ -184,7 +184,7 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
         text_add(t, ", which was refused (EINVAL)");
 }
 
-/* ---- the table: narrow columns first, so that they stand under each other; then the long ---- */
+/* ---- the table: narrow columns first, in line with each other; then the long one ---- */
 
 static const char rollcall_columns[] = "  rank pid     state    CPU      for      doing\n";
 enum { WIDE_PID = 8, WIDE_STATE = 9, WIDE_TIME = 9 };
@@ -274,7 +274,7 @@ static void rollcall_row(struct text *t, struct watch *w, uint32_t p)
     rollcall_doing(t, w, p);
 }
 
-/* odd: gone, or not there: before all others. */
+/* odd: the rank is gone or missing; such rows come before all others. */
 struct rank_row { uint32_t rank, company; bool odd; };
 
 static int rollcall_order(const void *left, const void *right)
@@ -311,7 +311,8 @@ static void rollcall_ranks(struct text *t, const int *ranks, int n)
     text_add_ranks(t, ranks, n);
 }
 
-/* "rank 3", "ranks 0, 4-7": who has not come; whom the verdict names, where all have by now. */
+/* "rank 3", "ranks 0, 4-7": the ranks that are missing; if all have come by now, the rank that the
+   verdict names. */
 static void rollcall_missing(struct text *t, const struct watch *w, const struct claim *c,
                              uint32_t named)
 {
@@ -326,9 +327,9 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
-/* What a rank waits for that is no other rank: "" nothing, or nobody knows. Its disk, once it has
-   come and has not done its part. Its device, once it has come with device memory, and its result
-   is not in place; before that, it alone knows. */
+/* ", which waits for …": what a rank waits for that is no other rank. "": nothing, or unknown.
+   Its disk: it has come and has not done its part. Its device: it has come with device memory, and
+   its result is not in place; before that, only the rank itself can tell. */
 static const char *rollcall_slow(const struct watch *w, const struct op *op, uint32_t p)
 {
     enum kind kind = fingerprint_kind(op->claim.descriptor);
@@ -355,7 +356,7 @@ static void rollcall_called_here(struct text *t, const struct watch *w, const st
              arena_site_text(w->arena, op->site));
 }
 
-/* Where p called operation seq, by its journal: the arrival line has no room to spare for it. */
+/* Where p called operation seq, by its journal: the arrival line has no room for it. */
 static uint32_t rollcall_site(const struct watch *w, uint32_t p, uint64_t seq)
 {
     const struct member *m = &w->members[p];
@@ -368,7 +369,7 @@ static uint32_t rollcall_site(const struct watch *w, uint32_t p, uint64_t seq)
     return 0;
 }
 
-/* One line for each thing that was called, the one that fewest called first. */
+/* One line for each different call; the one of the fewest ranks first. */
 static void rollcall_parties(struct text *t, const struct watch *w, const struct claim *c)
 {
     int *ranks = calloc(w->size, sizeof *ranks);
@@ -394,7 +395,7 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
     free(ranks);
 }
 
-/* who, by: as the verdict names them, or this rank where that cannot be true. */
+/* who, by: as the verdict names them; this rank if the name is out of range. */
 static void rollcall_headline(struct text *t, struct watch *w, const struct op *op, uint32_t who,
                               uint32_t by)
 {
@@ -429,7 +430,7 @@ static void rollcall_headline(struct text *t, struct watch *w, const struct op *
     case WHY_MISMATCH:
         text_add(t, "the ranks called different things as operation #%llu on %s\n",
                  (unsigned long long)(op->claim.seq - w->arena->header->first_seq), w->name);
-        /* by descriptor; one of them found more, and said what */
+        /* equal by descriptor; one of them found another difference, and said which */
         if (alike_all(w, &op->claim))
             text_add(t, "  %.*s\n", ABORT_TEXT - 1, w->members[by].why);
         rollcall_parties(t, w, &op->claim);

@@ -1,6 +1,6 @@
-/* A few words per rank, changed when a thread calls for the first time and when it ends: a call
- * itself only compares its thread with the last one. A thread that ends unseen (by a bare system
- * call) counts as living for ever, which can only hide a cycle. */
+/* A few words per rank, which change at a thread's first call and at its end; any other call only
+ * compares its thread with the last one. A thread that ends unseen (by a bare system call) counts
+ * as living for ever, which can only hide a cycle. */
 #include "watch/threads.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ int threads_number(const struct threads *t)
 {
     uint64_t self = threads_self();
     for (int i = 0; i < THREADS_MAX; i++)
-        /* relaxed: our own number was stored by this thread; anybody else's is only unequal */
+        /* relaxed: this thread stored its own number; any other number is only unequal */
         if (load_relaxed64(&t->self[i]) == self)
             return i;
     return -1;

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-/* looks at what a verdict on a later operation says must be there: one is enough in a
- * sound arena */
+/* looks for the words that a verdict on a later operation implies: one is enough in a sound
+ * arena */
 enum { FURTHER_MOST = 1000 };
 
 static bool claim_committed(const struct watch *w, const struct claim *c, uint32_t p)
@@ -20,9 +20,9 @@ static bool claim_committed(const struct watch *w, const struct claim *c, uint32
     return load_acquire64(word) >= c->commit;        /* E16 acquire, E17 acquire, E22 acquire */
 }
 
-/* Does anybody who is there by now say device memory? Its owner stored slot.devices before its
-   arrival: so whoever has seen that arrival (E1) finds devices set, and whoever finds it 0 has seen
-   none. Hence the order: an arrival is looked at before devices is. */
+/* True: a rank that has come by now gave device memory. It stored slot.devices before its arrival.
+   So a reader that has seen that arrival (E1) finds devices set, and a reader that finds it 0 has
+   seen no such arrival. Hence the order: load an arrival before devices. */
 static bool claim_devices(const struct watch *w, const struct claim *c)
 {
     if (!load_acquire32(&w->slot->devices))
@@ -47,16 +47,16 @@ static bool claim_placed(const struct watch *w, const struct claim *c, uint32_t 
     return load_acquire64(&w->members[p].placed) >= c->seq;          /* E70 acquire */
 }
 
-/* Has p done its part of the operation? As far as those who are there say what that is: a device
-   rank that comes later asks more of all. A death that this hides is found in the look after that
-   arrival, which whoever waits for it is woken by. */
+/* True: p has done its part of the operation, as far as the ranks that have come say what that is:
+   a device rank that comes later asks more of all. A death that is hidden by this is found in the
+   look after that arrival, which wakes every rank that waits for it. */
 static bool claim_done_by(const struct watch *w, const struct claim *c, uint32_t p)
 {
     return claim_came(w, c, p) && (!claim_devices(w, c) || claim_placed(w, c, p));
 }
 
-/* All arrivals first, then what they ask of all: once they are there that never changes, so what
- * holds once holds for ever and for all. */
+/* All arrivals first, then what they ask of all: once they are there, they never change. So C(k),
+ * once true, stays true for all. */
 bool claim_holds(const struct watch *w, const struct claim *c)
 {
     for (uint32_t p = 0; p < w->size; p++)
@@ -128,8 +128,8 @@ int verdict_contested(struct watch *w, const struct claim *c)
     }
 }
 
-/* A reason to give up, found in the order the protocol asks for: news, alive words, quit bits,
- * flags. WHY_NONE: none. */
+/* A reason to give up, searched in the order of the protocol: news, alive words, quit bits, flags.
+ * WHY_NONE: none. */
 static enum why verdict_reason(struct watch *w, const struct claim *c, bool late, uint32_t blocker,
                                uint32_t *who)
 {
@@ -178,7 +178,7 @@ static bool verdict_confirm(struct watch *w, uint64_t v)
     return swap_if64(&w->slot->verdict, &seen, verdict_confirmed(v));               /* E7 release */
 }
 
-/* v proposes to fail our operation. 1: look again; 0 is not returned; negative: failed. */
+/* v proposes to fail our operation. 1: look again. Negative: failed. Never 0. */
 static int verdict_decide(struct watch *w, const struct claim *c, uint64_t v)
 {
     fence_full();                                                    /* E4 fence */
@@ -200,16 +200,17 @@ static bool verdict_reached(const struct watch *w, const struct wait *wait, uint
     return wait->leave && wait->owner >= 0 && watch_past(w, (uint32_t)wait->owner, seq);
 }
 
-/* Whom a deadline names: this rank, for its device or disk; the rank waited for, if it has not done
-   its part; else the first that has not. If that is this rank alone, whom it waits for; and where
-   that has come, nobody: no rank keeps it from its end any more, and it may be late. */
+/* True: the deadline may end the operation; *who: the rank it names. This rank, for its device or
+   disk; else the awaited rank, if it has not done its part; else the first other rank that has not.
+   If all others have, the awaited rank, unless its word has come: then no rank holds this one up,
+   and it may end late. */
 static bool verdict_overdue(const struct watch *w, const struct claim *c, const struct wait *wait,
                             uint32_t *who)
 {
     *who = w->me;
     if (wait->own)
         return true;
-    *who = (uint32_t)wait->owner;                    /* before all those who wait for it, too */
+    *who = (uint32_t)wait->owner;                 /* goes before the other ranks that wait for it */
     if (wait->owner >= 0 && *who != w->me && !claim_done_by(w, c, *who))
         return true;
     for (*who = 0; *who < w->size; ++*who)
@@ -219,8 +220,8 @@ static bool verdict_overdue(const struct watch *w, const struct claim *c, const 
     return !verdict_reached(w, wait, c->seq);
 }
 
-/* The operation has succeeded; what is left to wait for is that others have read this rank's
-   buffers, or are gone: no deadline, no abort ends that, because they may. 1 go on, 0 sleep. */
+/* The operation has succeeded. This rank only waits until others have read its buffers or are gone:
+   no deadline and no abort ends that, because peers may still read. 1: go on; 0: sleep. */
 static int verdict_over(struct watch *w, const struct wait *wait, uint64_t seq)
 {
     if (!wait->leave)
@@ -241,9 +242,9 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
         }
         uint64_t v = load_acquire64(&w->slot->verdict);              /* E7 acquire */
         int32_t after = verdict_after(v, c->seq);
-        if (v && after > 0) {           /* somebody is further: C(k) holds, and we shall see it … */
+        if (v && after > 0) {           /* a rank is further: C(k) holds, and we shall see it … */
             if (++further > FURTHER_MOST)
-                return -EIO;                                    /* … or the word was written over */
+                return -EIO;               /* … or the word was written over */
             continue;
         }
         if (v && verdict_state(v) == VERDICT_CONFIRMED)
@@ -281,10 +282,10 @@ static bool verdict_all_came(const struct watch *w, uint64_t seq)
     return true;
 }
 
-/* This rank aborts with an operation under way at which a peer has not arrived: it fails here
-   and now. Else whoever arrives behind the abort could complete it before this rank's waiting
-   thread looks. As give up and decide, without a claim: as long as a rank has not arrived C(k)
-   does not hold. */
+/* This rank aborts while it is in an operation at which a peer has not arrived: the operation fails
+   at once. Else a rank that arrives after the abort could complete it before this rank's waiting
+   thread looks. The steps are those of give up and decide, without a claim: while a rank has not
+   arrived, C(k) does not hold. */
 static void verdict_give_up(struct watch *w, enum why why)
 {
     uint64_t a = load_acquire64(&w->mine->arrival[0].seq),
@@ -295,7 +296,7 @@ static void verdict_give_up(struct watch *w, enum why why)
     if (v && verdict_after(v, seq) < 0 && verdict_state(v) == VERDICT_PROPOSED)
         swap_if64(&w->slot->verdict, &v, 0);                         /* E8 release */
     v = 0;
-    /* E4 release: else somebody was first, and decides */
+    /* E4 release: else another rank was first, and decides */
     if (!swap_if64(&w->slot->verdict, &v, proposal))
         return;
     fence_full();                                                    /* E4 fence */

@@ -1,7 +1,7 @@
-/* A walk looks at one line for each thread it meets and at the arrivals of each collective it
- * meets: microseconds, once per long slice of a sleeper whose missing peer sleeps, too. In a
- * collective that only waits for a busy rank there is no walk at all. Where it is too much
- * (NODES_MAX), or where anything is unclear, nothing is found, and the deadline remains. */
+/* A walk reads one line for each thread it meets, and the arrivals of each collective it meets:
+ * microseconds, once per long slice of a sleeper whose missing peer sleeps, too. A collective that
+ * only waits for a busy rank makes no walk. If the graph is too large (NODES_MAX), or anything is
+ * unclear, no cycle is found, and the deadline remains. */
 #include "watch/wait_graph.h"
 
 #include "watch/death.h"
@@ -58,18 +58,18 @@ static int wait_graph_node(struct wait_graph *g, uint32_t rank, uint32_t thread)
 
 /* ---- the groups ---- */
 
-/* The threads of a rank that could do something, on whatever comm; 0: nobody knows. */
+/* The threads of a rank that could act, on any comm; 0: unknown. */
 static uint32_t rank_callers(const struct seat *seat)
 {
     uint32_t callers = load_acquire32(&seat->threads);               /* E62 acquire */
     if (load_acquire32(&seat->promises) || (callers & THREADS_MORE))            /* E62 acquire */
         return 0;
-    /* there are no others, whatever stands there */
+    /* no other bits exist, whatever the word holds */
     return callers & ((UINT32_C(1) << THREADS_MAX) - 1);
 }
 
-/* True: all threads of that rank that could help wait themselves. Of its own rank that may
- * be itself. */
+/* True: all threads of that rank that could help wait themselves. In its own rank that may be the
+ * node's thread itself. */
 static bool wait_graph_add(struct wait_graph *g, int node, uint32_t rank, uint32_t member)
 {
     uint32_t callers = rank == RANK_NOBODY ? 0 : rank_callers(&g->arena->seats[rank]),
@@ -100,14 +100,15 @@ static bool rank_absent(const struct member *m, uint64_t seq)
     return load_acquire64(&m->arrival[seq & 1].seq) < seq && load_acquire64(&m->queued) < seq;
 }
 
-/* Nothing is known of what this wait rests on. */
+/* Drops the groups of this node: it counts as not stuck. */
 static void node_forget(struct wait_graph *g, int i)
 {
     g->groups = g->node[i].first;
     g->node[i].groups = 0;
 }
 
-/* A deadline of one that has come ends it for all. So does whoever has another reason to end it. */
+/* A deadline of a rank that has come ends the wait for all. So does a verdict that is already
+   proposed. */
 static void grow_collective(struct wait_graph *g, int i)
 {
     const struct node n = g->node[i];
@@ -148,8 +149,8 @@ static bool add_any(struct wait_graph *g, int i)
     return true;
 }
 
-/* Whoever is in the job could set a key of the store. Of our own rank the other threads; if there
- * are none, nobody. */
+/* Any rank of the job could set a key of the store; in our own rank the other threads, if there are
+ * any. */
 static bool add_job(struct wait_graph *g, int i)
 {
     for (uint32_t p = 0; p < g->arena->header->size; p++) {
@@ -215,8 +216,8 @@ static void wait_graph_strike(struct wait_graph *g)
     }
 }
 
-/* Does a stuck group of it lead to a node that is marked back, or, with `ahead`, marks what they
- * lead to. True: something was, or is new. */
+/* True: a stuck group of n leads to a node that is marked `back`. With `ahead`: marks all nodes
+ * that its stuck groups lead to; true if one was not marked before. */
 static bool node_follow(struct wait_graph *g, const struct node *n, bool ahead)
 {
     bool found = false;
@@ -250,7 +251,7 @@ static void wait_graph_mark(struct wait_graph *g)
     }
 }
 
-/* It waits for nobody but itself. */
+/* True: it waits for itself only. */
 static bool node_alone(const struct wait_graph *g, const struct node *n)
 {
     return n->groups == 1 && g->group[n->first].n == 1 && &g->node[g->group[n->first].to[0]] == n;
@@ -310,7 +311,7 @@ bool wait_graph_worth(const struct watch *w, uint64_t seq)
     return false;
 }
 
-/* ---- words for people ---- */
+/* ---- texts for people ---- */
 
 static void tell_whom(const struct wait_graph *g, const struct node *n, struct text *t)
 {
