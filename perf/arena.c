@@ -1,6 +1,6 @@
-/* What it spares when buffers lie in memory that the other ranks can reach: the same
- * all_reduce from private memory, from tutti_alloc, and from malloc memory made part of the
- * arena by tutti_register. */
+/* Measures the time saved if buffers lie in memory that the other ranks can reach: the same
+ * all_reduce from private memory, from tutti_alloc, and from malloc memory made part of the arena
+ * by tutti_register. */
 #include "harness/measure.h"
 #include "harness/report.h"
 
@@ -24,9 +24,9 @@ static const struct perf_program program = {
 enum { SETS = 3 };
 enum { PRIVATE, ARENA, REGISTERED, PRIVATE_IN_PLACE, ARENA_IN_PLACE, COPY, COUNT };
 
-/* The buffers of this rank's process, made when first asked for: SETS to send and SETS to receive,
-   used in turn, so that they are not all found in the caches; --hot: one of each, as where a
-   program reduces the same gradients in every step. */
+/* The buffers of this rank's process, made at first use: SETS to send and SETS to receive, used in
+   turn, so that not all of them are in the caches. --hot: one of each, as in a program that reduces
+   the same gradients in every step. */
 struct pool { char *at; size_t bytes; };
 static struct pool pools[3];
 

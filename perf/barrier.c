@@ -1,5 +1,5 @@
-/* How long a barrier takes, beside barriers that do nothing but that, and beside those of
- * other systems. */
+/* Measures a barrier, beside bare barriers without any checks, and beside those of other
+ * systems. */
 #include "reports/question.h"
 
 static const struct perf_program program = {

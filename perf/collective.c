@@ -1,5 +1,5 @@
-/* How long a collective takes, from four bytes to many, beside other systems and the copies that
- * none can do without. */
+/* Measures collectives, from four bytes to many, beside other systems and the copies that each of
+ * them needs. */
 #include "reports/question.h"
 
 #include <stdio.h>

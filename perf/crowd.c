@@ -1,4 +1,4 @@
-/* What becomes of a barrier when ranks outnumber CPUs. */
+/* Measures a barrier of more ranks than CPUs. */
 #include "reports/question.h"
 
 static const struct perf_program program = {

@@ -1,5 +1,5 @@
-/* The beginning and the end of ranks: how long until all are through their first barrier, and how
- * long the survivors of a SIGKILL are held up before they know. */
+/* Measures the start and the death of ranks: the time until all have done their first barrier, and
+ * the time from a SIGKILL until each survivor returns. */
 #include "harness/death.h"
 #include "harness/progress.h"
 #include "harness/report.h"

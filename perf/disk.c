@@ -1,8 +1,8 @@
-/* A file that all ranks need, five ways: tutti_load; each rank reads it; each maps it; rank 0 reads
- * and broadcasts; and, as the floor, what the disk or the page cache gives when each rank reads one
- * stripe into memory that is there. Every sample is a job of its own, so that all pay for their
- * memory; afterwards each rank looks at a byte of every page. The ways take turns, cold (the cache
- * has been told to forget the file) and warm. */
+/* Measures how all ranks get the bytes of one file, five ways: tutti_load; each rank reads it; each
+ * maps it; rank 0 reads and broadcasts; and, as the floor, each rank reads one stripe from the disk
+ * or the page cache into memory that is there. Every sample is a job of its own, so that all ways
+ * pay for their memory. After the read each rank reads a byte of every page. The ways take turns,
+ * cold (the cache has been told to drop the file) and warm. */
 #include "base/clock.h"
 #include "harness/progress.h"
 #include "harness/report.h"
@@ -86,8 +86,8 @@ static const char *way_broadcast(const struct sample_plan *p, tutti_comm *comm)
     return tutti_broadcast(to, p->bytes, TUTTI_U8, 0, comm, NULL) == 0 ? to : NULL;
 }
 
-/* One stripe, eight pieces under way: past the cache if it is cold. Nothing is checked,
- * shared or told. */
+/* Reads one stripe, eight pieces under way; past the cache if it is cold. No check, no sharing, no
+ * message to peers. */
 static const char *way_bare(const struct sample_plan *p, tutti_comm *comm, char *memory)
 {
     size_t size = (size_t)tutti_size(comm), me = (size_t)tutti_rank(comm),
@@ -123,7 +123,7 @@ static double cpu_ns(void)
         + ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec) * 1e3;
 }
 
-/* Each page counted once among those who share it. */
+/* Counts a page once among the processes that share it. */
 static double memory_share(void)
 {
     char line[128];
@@ -143,7 +143,7 @@ static int run(tutti_comm *comm, void *arg)
     struct rank_said *said = &p->page->rank[tutti_rank(comm)];
     size_t room = (p->bytes + PIECE - 1) / PIECE * PIECE;
     char *memory = NULL;
-    if (p->way == FLOOR) {                           /* its own stripe is there */
+    if (p->way == FLOOR) {                           /* the memory of its stripe is there */
         memory = mmap(NULL, room, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         size_t share = room / (size_t)tutti_size(comm);
@@ -271,7 +271,7 @@ static void compare(struct report *report, const struct perf_options *o, int k, 
             progress_show((k + (share < 1 ? share : 1)) / o->lists, "%d ranks: %s, %s", o->ranks[k],
                           names[plan.way], plan.cold ? "cold" : "warm");
             if (!plan.cold && i == 0)
-                read_all(&plan, malloc(bytes));      /* so that it is warm */
+                read_all(&plan, malloc(bytes));      /* makes it warm */
             sample(&plan, o->ranks[k], &s[plan.cold][plan.way][0], &s[plan.cold][plan.way][1],
                    &s[plan.cold][plan.way][2]);
         }

@@ -1,5 +1,5 @@
-/* What first use costs: the first operations of a job, and not those that all other
- * programs measure. */
+/* Measures the cost of first use: the first operations of a job. All other programs leave them
+ * out. */
 #include "reports/question.h"
 
 static const struct perf_program program = {

@@ -1,4 +1,5 @@
-/* What this machine gives to anybody: everything else in perf/ is a multiple of one of these. */
+/* Measures what the machine itself costs, for any program: every other result in perf/ is a
+ * multiple of one of these. */
 #include "harness/measure.h"
 #include "harness/report.h"
 #include "harness/context_switch.h"
@@ -35,7 +36,7 @@ static int run_exchange(struct rank *r, uint64_t times)
     return 0;
 }
 
-/* There and back, and whoever waits sleeps at once. */
+/* There and back; the waiting rank sleeps at once. */
 static int run_futex(struct rank *r, uint64_t times)
 {
     shared64 *mine = &r->bare->mail[r->me][0].word, *theirs = &r->bare->mail[!r->me][0].word;

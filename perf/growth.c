@@ -1,4 +1,4 @@
-/* How the time of an operation grows, and where it does so faster than what there is to do. */
+/* Measures how the time of an operation grows, and where it grows faster than the work. */
 #include "reports/question.h"
 
 static const struct perf_program program = {

@@ -1,4 +1,4 @@
-/* All that there is to see in a minute or two: each part short, all on one page. */
+/* Measures everything in a minute or two: each part is short, all are on one page. */
 #include "harness/death.h"
 #include "os/cpu.h"
 #include "reports/question.h"

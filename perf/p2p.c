@@ -1,5 +1,5 @@
-/* How long a message takes to another rank and back, from four bytes to many, beside two bare flags
- * and beside copies of the same data. */
+/* Measures a message to another rank and back, from four bytes to many, beside two bare flags and
+ * beside copies of the same data. */
 #include "harness/measure.h"
 #include "harness/report.h"
 
@@ -20,7 +20,7 @@ static const struct perf_program program = {
 enum { ROTATE_FROM = 1 << 20, SETS = 2 };
 enum { TUTTI, LINE_BACK, COPY, COUNT };
 
-/* From 1 MiB on the next of its buffers, so that it is not found in the caches, unless --hot. */
+/* From 1 MiB on takes the next of its buffers, so that it is not in the caches, unless --hot. */
 static void rotate(struct rank *r)
 {
     size_t sets = r->bytes < ROTATE_FROM || r->hot ? 1 : r->room / r->bytes,
@@ -52,7 +52,7 @@ static int run_line(struct rank *r, uint64_t times)
     return 0;
 }
 
-/* There and back are two copies; the other rank looks on. */
+/* There and back are two copies; the other rank does nothing. */
 static int run_copy(struct rank *r, uint64_t times)
 {
     for (uint64_t i = 0; i < times && r->me == 0; i++) {

@@ -1,4 +1,4 @@
-/* How long it takes until the ranks of a job can do something together. */
+/* Measures the time until the ranks of a job have done their first barrier. */
 #include "reports/question.h"
 
 static const struct perf_program program = {

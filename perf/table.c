@@ -1,4 +1,4 @@
-/* The table of what must be, and what is: every row of reports/targets.c measured in one run. */
+/* The table of targets and results: every row of reports/targets.c measured in one run. */
 #include "harness/death.h"
 #include "reports/question.h"
 
@@ -19,7 +19,7 @@ static const struct perf_program program = {
 };
 
 enum { MOST_OF_ALL = 256 << 20, MOST = 16 << 20 };
-/* a machine that is fast now and slow in a minute is to show both to every row */
+/* each row is measured at several times, because a machine may be fast now and slow in a minute */
 enum { PASSES = 4, MOMENTS = 4 };
 
 static size_t less(size_t a, size_t b) { return a < b ? a : b; }
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         struct barriers *barriers = ask_barriers_open(&barrier, MOMENTS);
         ask_barriers_measure(barriers, at, share * 0.05);
         struct perf_options few = o;
-        /* nothing is promised about the others there, and they take ten times as long */
+        /* no promise is about the others there, and they take ten times as long */
         if (o.ranks[k] > 4 && !o.without)
             few.without = "mpich,gloo,torch";
         ask_collective(&(struct question){ &report, &few, o.ranks[k], s * 0.2, at + share * 0.1,
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
                                      share * 0.06 });
         ask_barriers_measure(barriers, at + share * 0.98, share * 0.02);
         ask_barriers_close(barriers);
-        large.most = less(most, MOST);          /* with more ranks there is more of everything */
+        large.most = less(most, MOST);          /* with more ranks each step takes longer */
     }
     static const int starts[] = { 2, 8, 64 };
     for (int k = 0; k < (o.quick ? 1 : 3); k++)

@@ -1,9 +1,9 @@
-/* The backend of torch.distributed: perf/torch/ranks.py measures, in Python, tutti's beside torch's
- * gloo, in the same processes and in turns; here its lines become figures, ratios by rounds, and
- * promises. What a call from Python costs, and how much of that is torch's own road to any backend,
- * is told by ranks that are alone: they wait for nobody.
+/* Measures the backend of torch.distributed. perf/torch/ranks.py runs tutti's backend beside
+ * torch's gloo, in Python, in the same processes and in turns. This program turns its lines into
+ * figures, ratios by rounds, and promises. A single rank, which waits for no peer, shows what a
+ * call from Python costs, and how much of that is torch's own path to any backend.
  *
- * Without torch (or the extension) only the figures of C are there, and a line says so. */
+ * Without torch (or the extension) there are only the figures of C, and a line says so. */
 #include "harness/progress.h"
 #include "harness/report.h"
 #include "harness/stamp.h"
@@ -36,8 +36,8 @@ struct operation {
     struct series rounds[COUNT], single[COUNT], bare, engine;
 };
 
-/* limit: of tutti's time by gloo's; 0: none. The steps are of a transformer of four
- * blocks of 128. */
+/* limit: the most of tutti's time / gloo's; 0: none. The steps are of a transformer of four blocks
+ * of 128. */
 static struct operation operations[] = {
     { .key = "barrier", .what = "barrier", .limit = 1.0 / 60 },
     { .key = "all_reduce_4", .what = "all_reduce 4 B", .limit = 1.0 / 60 },
@@ -49,11 +49,11 @@ static struct operation operations[] = {
     { .key = "plain_step", .what = "step alone" },
     { .key = "DDP_step", .what = "DDP step", .limit = 1 / 1.3 },
     { .key = "FSDP2_step", .what = "FSDP2 step", .limit = 1 / 2.4 },
-    { .key = "ZeRO3_step", .what = "ZeRO-3 step" },     /* of DeepSpeed, where it is installed */
+    { .key = "ZeRO3_step", .what = "ZeRO-3 step" },     /* of DeepSpeed, if it is installed */
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-/* One rank: what the same call takes from Python, on tutti and on a backend of torch's that does
+/* One rank: the time of the same call from Python, on tutti and on a backend of torch that does
  * nothing, and from C. */
 static struct operation alone[] = { { .key = "alone_barrier", .what = "barrier" },
                                     { .key = "alone_all_reduce_4", .what = "all_reduce 4 B" } };
@@ -92,7 +92,7 @@ static void take_line(char *line)
         series_add(&o->single[i], strtod(each, NULL));
 }
 
-/* Whether the ranks ended well. */
+/* True: the ranks ended without an error. */
 static bool measure_python(const struct perf_options *o, int ranks)
 {
     char command[1024], *line = NULL;
@@ -145,9 +145,9 @@ static bool measure_c(void)
     return munmap(took, sizeof(double[ALONE][ROUNDS])) == 0;
 }
 
-/* ---- what came of it ---- */
+/* ---- the results ---- */
 
-/* Of the time of a step, what is not its computing. */
+/* The share of a step's time that is not its computing. */
 static void show_shares(struct report *report)
 {
     static const char *const heads[] = { "", "tutti", "gloo" };
@@ -173,8 +173,8 @@ static void show_shares(struct report *report)
     }
 }
 
-/* What torch takes without any communication and what the library takes without torch: no backend
- * of this library can be faster. 0: not known. */
+/* The time of torch without any communication plus the time of the library without torch: no
+ * backend of this library can be faster. 0: unknown. */
 static double floor_of(const struct operation *o)
 {
     return (o->bare.n ? series_median(&o->bare) : 0)

@@ -1,4 +1,4 @@
-/* What a wait costs that lasts. */
+/* Measures what a long wait costs. */
 #include "reports/question.h"
 
 static const struct perf_program program = {
