@@ -413,7 +413,7 @@ struct lent {                       /* one buffer of a call; by its rank, before
     uint64_t buffer;                  /* CUDA's number of the allocation; never used again */
     uint64_t base, bytes;             /* the whole allocation, at the lender's addresses */
     uint64_t offset, length;          /* the call's part of it */
-    uint64_t loan, generation;        /* index of the loan at the lender; its generation */
+    uint64_t loan, generation;        /* offset of the loan in the arena; its generation */
     uint32_t how, keep;               /* enum lent_how; 1: may stay open after the operation */
 };
 struct card { shared64 number; struct lent send, recv; };  /* by parity of the operation's number */

@@ -1,6 +1,7 @@
-/* A context costs some 100 ms and 300 MiB of the device, so it is shared by all comms and all ranks
- * (threads) of a process, and is the one that the runtime and PyTorch use: the primary one. It is
- * let go with the last comm that needs it, as somebody may want the device back. */
+/* All comms and all ranks (threads) of a process share one context of a device, since a context
+ * costs some 100 ms and 300 MiB of the device. It is the primary context, which the CUDA runtime
+ * and PyTorch use, too. It is released with the last comm that needs it, because another program
+ * may need the device. */
 #include "gpu/context.h"
 
 #include "gpu/kernels.h"
@@ -111,8 +112,8 @@ void gpu_event_destroy(struct gpu *gpu, CUevent event)
     gpu_leave(gpu);
 }
 
-/* With the lock: nobody can begin it anew meanwhile. What cannot be given back, because the context
- * is broken, goes with the process. */
+/* Under the lock, so nobody can begin the same device meanwhile. What a broken context does not
+ * take back is freed with the process. */
 static void gpu_end(struct gpu *gpu)
 {
     for (struct gpu **at = &all.first; *at; at = &(*at)->next)

@@ -1,8 +1,8 @@
-/* Job: a GPU in this process: its primary context, retained while somebody needs it; calls on it
- *      from any thread; its events.
- * Owns: the process's list of GPUs in use, each with its references.
- * Never: streams, copies, buffers. The calling thread's current context is after a call what it
- *        was before. */
+/* Job: retain a GPU's primary context in this process while it is needed; make it current for calls
+ *      of any thread; keep its events.
+ * Owns: the process's list of GPUs in use, each with its number of references.
+ * Never: handles streams, copies or buffers; leaves another context current in the calling
+ *        thread. */
 #ifndef TUTTI_GPU_CONTEXT_H
 #define TUTTI_GPU_CONTEXT_H
 
@@ -10,11 +10,11 @@
 
 struct gpu;
 
-/* One reference more on the GPU of this ordinal, begun by the first. 0, or -errno in words: no
+/* Adds a reference to the GPU of this ordinal; the first one begins it. 0, or -errno with *why: no
  * driver, a forked child, no such device. */
 int  gpu_open(int ordinal, struct gpu **gpu, struct text *why);
-void gpu_close(struct gpu *gpu);                     /* the last reference lets the context go */
-void gpu_hold(struct gpu *gpu);                      /* one more, by who has one */
+void gpu_close(struct gpu *gpu);                     /* the last one releases the context */
+void gpu_hold(struct gpu *gpu);                      /* adds one; the caller has one already */
 
 const struct cuda_api *gpu_api(const struct gpu *gpu);
 int gpu_ordinal(const struct gpu *gpu);
@@ -22,23 +22,22 @@ CUcontext gpu_context(const struct gpu *gpu);
 const struct driver_device *gpu_about(const struct gpu *gpu);
 struct kernels *gpu_kernels(struct gpu *gpu);        /* gpu/kernels.h */
 
-/* Around calls: its context is current between the two, in this thread. 0 or -errno; leave
- * only after 0. */
+/* Between the two the GPU's context is current in this thread. 0 or -errno. Leave only after 0. */
 int  gpu_enter(struct gpu *gpu, struct text *why);
 void gpu_leave(struct gpu *gpu);
-/* The same to give something back, which stays with the device if that fails. */
+/* The same, to give something back. False: that stays with the device. */
 bool gpu_enter_to_give(struct gpu *gpu);
 
-/* A call of CUDA has failed: adds "device 0 (NAME, bus 0000:0a:00.0): cuX: CUDA_ERROR_… (700): …"
-   and returns -ENOMEM where memory is what was missing, else -EIO. */
-/* "device 0 (NAME, bus 0000:0a:00.0): " alone */
+/* Adds "device 0 (NAME, bus 0000:0a:00.0): " to *why. */
 void gpu_named(const struct gpu *gpu, struct text *why);
+/* A call of CUDA has failed: adds the same and "cuX: CUDA_ERROR_… (700): …" to *why (may be
+ * NULL). -ENOMEM if memory was missing, else -EIO. */
 int  gpu_failed(const struct gpu *gpu, const char *function, CUresult error, struct text *why);
 
-/* An event without time of this GPU's context, within enter and leave; one that was given back is
- * used again. */
+/* An event without timing, of this GPU's context, between enter and leave. Events that were given
+ * back are used again. */
 int  gpu_event(struct gpu *gpu, CUevent *event, struct text *why);
-void gpu_event_back(struct gpu *gpu, CUevent event);        /* any thread, context or not */
+void gpu_event_back(struct gpu *gpu, CUevent event);        /* any thread, in any context */
 void gpu_event_destroy(struct gpu *gpu, CUevent event);     /* one of another context of this GPU */
 
 #endif

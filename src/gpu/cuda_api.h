@@ -1,17 +1,18 @@
-/* Job: the part of CUDA's driver interface that we call: types, constants, the list of symbols with
- *      their shapes.
+/* Job: declare the part of CUDA's driver interface that we call: types, constants, the list of
+ *      symbols with their parameters.
  * Owns: nothing.
- * Never: a call. Nothing of CUDA is there when we are built, so this is written from its
- *        documentation; names and numbers are
- * CUDA's own, since the driver is asked for them by these names. All symbols here are in drivers
- * since R470 (CUDA 11.4). */
+ * Never: calls a function; includes a header of CUDA.
+ *
+ * There is no header of CUDA when we are built, so this is written from CUDA's documentation. Names
+ * and numbers are CUDA's own, since the driver is asked for its symbols by these names. Drivers
+ * since R470 (CUDA 11.4) have all symbols listed here. */
 #ifndef TUTTI_GPU_CUDA_API_H
 #define TUTTI_GPU_CUDA_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-typedef int CUresult;                                /* an enum there: same size, any value */
+typedef int CUresult;                                /* an enum in CUDA: same size, any value */
 typedef int CUdevice;                                /* an ordinal among the visible devices */
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
@@ -102,7 +103,7 @@ enum {                                               /* cuDeviceGetAttribute */
     CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
 };
 
-enum {                                      /* cuPointerGetAttribute; beside each what it writes */
+enum {                                      /* cuPointerGetAttribute; behind each what it writes */
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,                /* CUcontext; NULL for memory of cuMemCreate */
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,            /* unsigned: CU_MEMORYTYPE_ */
     CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,         /* CUdeviceptr */
@@ -154,12 +155,12 @@ enum {
 enum { CU_MEM_ACCESS_FLAGS_PROT_READ = 1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
 enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
 
-/* CUstream 1 and 2 stand for the legacy default stream by its other name and for the calling
- * thread's own. */
+/* Two values of CUstream that are no pointers: the legacy default stream, like NULL; the calling
+ * thread's own default stream. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* X(symbol, parameters): every symbol we look up. _v2 where the plain name is the shape of an
+/* X(symbol, parameters): every symbol that we look up. _v2: the plain name has the parameters of an
  * older CUDA. */
 #define CUDA_SYMBOLS(X) \
     X(cuInit, (unsigned flags)) \

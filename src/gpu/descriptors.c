@@ -1,6 +1,6 @@
-/* Sent anew for each operation, since the receiver keeps none behind it; that is 5 us a peer,
- * beside the milliseconds that opening takes. What came and was not used is kept in a circle, so
- * that a peer that sends for ever fills no table. */
+/* A descriptor is sent anew for each operation, since the receiver keeps none after it. That takes
+ * 5 us for each peer; opening takes milliseconds. Descriptors that came and were not used stand in
+ * a ring, so a peer that sends for ever fills no table. */
 #include "gpu/descriptors.h"
 
 #include "os/handover.h"
@@ -94,7 +94,7 @@ static void keep(struct descriptors *d, const struct message *m, int fd)
     *p = (struct descriptor_parcel){ m->buffer, m->owner, kept_of(fd) };
 }
 
-/* Bounded: whoever sends without end holds nobody up. */
+/* Bounded: a peer that sends for ever does not hold this rank up. */
 void descriptors_gather(struct descriptors *d)
 {
     pthread_mutex_lock(&d->lock);

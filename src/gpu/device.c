@@ -1,8 +1,8 @@
-/* What the caller's stream had to do before the call is waited for by the host, and only then are
- * copies handed to the device: so nothing of ours stands in a queue behind the caller's work, and
- * an operation that fails meanwhile has nothing to take back. Costs the time between the end of
- * that work and the next look at it. The stream is marked by the call itself, in the caller's
- * thread: later it may be gone. */
+/* The host waits until the caller's stream has done what it had to do before the call; only then
+ * are copies handed to the device. So no copy of ours stands in a queue behind the caller's work,
+ * and an operation that fails meanwhile has nothing to take back. This costs the time between the
+ * end of that work and the next look at it. The call itself marks the stream, in the caller's
+ * thread, since the stream may be gone later. */
 #include "gpu/device.h"
 
 #include "gpu/streams.h"
@@ -31,7 +31,7 @@ bool device_holds(const struct device_call *d, const void *at)
 
 /* ---- the call ---- */
 
-/* Which of the driver's contexts is this stream in? Within gpu_enter. */
+/* Finds the driver's context of the caller's stream. Within gpu_enter. */
 static int stream_context(struct device_call *d, CUcontext *context, struct text *why)
 {
     const struct cuda_api *call = gpu_api(d->gpu);

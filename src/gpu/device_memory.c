@@ -1,7 +1,8 @@
-/* Allocations are of cuMemAlloc, in the device's primary context, which is the one that the runtime
- * and all libraries use, and of whole 2 MiB: the driver shares its blocks, which are of that size,
- * as a whole, and what a peer can reach by accident should be ours. Each holds the primary context
- * by a count of its own, so that it outlives whatever else is released. */
+/* Allocations come from cuMemAlloc, in the device's primary context, which the CUDA runtime and all
+ * libraries use. Their sizes are multiples of 2 MiB: the driver shares its blocks, which have that
+ * size, as a whole, and a block that a peer can reach should have only our memory in it. Each
+ * allocation holds a reference to the primary context, so the context outlives all other
+ * releases. */
 #include "gpu/device_memory.h"
 
 #include "gpu/ipc_import.h"
@@ -28,7 +29,7 @@ static int choose_device(const struct driver *driver, int device, int otherwise,
     return otherwise % driver->devices;
 }
 
-/* The device's primary context, current. */
+/* Retains the device's primary context and makes it current. */
 static int enter_device(const struct cuda_api *call, int device, CUdevice *d, struct text *why)
 {
     CUcontext context;
@@ -45,8 +46,8 @@ static int enter_device(const struct cuda_api *call, int device, CUdevice *d, st
     return driver_failed(call, "cuCtxPushCurrent", error, why);
 }
 
-/* Another thing than to free it: the context is that of the allocation, whose count it
- * gives back. */
+/* Frees the memory in its own context. Releases that context twice: for enter_device and for the
+ * allocation. */
 static int give(const struct cuda_api *call, uint64_t at, struct text *why)
 {
     struct driver_pointer p;
@@ -135,7 +136,7 @@ int device_memory_free(struct world *world, void *ptr, struct text *why)
     give_returned(share, &driver->call);
     r = ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, true, PATIENCE_NS, why);
     if (r == -EBUSY)
-        return 0;                                    /* it is on the list of those that go later */
+        return 0;                                    /* it is listed, and freed later */
     return r < 0 ? r : give(&driver->call, (uint64_t)(uintptr_t)ptr, why);
 }
 

@@ -1,11 +1,11 @@
-/* Kernels and copies of several processes run as the device has it; no kernel of ours waits for
- * another rank. Ranks meet in the arena between the steps: after opening, after the fold where
- * others copy its result, and at the end. What a peer's stream had to do before its call has ended
- * when that peer says it is mapped, so what is read is there.
+/* The device decides in which order kernels and copies of several processes run; no kernel of ours
+ * waits for another rank. Ranks meet in the arena between the steps: after opening, after the fold
+ * where others copy its result, and at the end. Before a peer says that it has mapped, its stream
+ * has done what it had to do before the call. So the data that is read is there.
  *
- * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines:
- * that is why small operations go through the staging. A rank that sees no way says so by giving no
- * card, which costs nobody anything. */
+ * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines.
+ * So small operations go through the staging. A rank that sees no way gives no card, which costs
+ * nobody anything. */
 #include "gpu/direct.h"
 
 #include "base/clock.h"
@@ -50,7 +50,7 @@ static bool alone_in_process(const struct coll *c)
     return true;
 }
 
-/* In place, some collectives overwrite what peers read (direct_move.c). */
+/* True: in place, this collective overwrites what peers read (direct_move.c). */
 static bool overwrites(const struct coll *c)
 {
     enum kind kind = c->algorithm->kind;
@@ -75,7 +75,7 @@ static bool can_go(struct coll *c, struct text *why)
     return !reason && (!d->direct->folds || direct_can_fold(c, why));
 }
 
-/* Is what this rank gives, or receives, read by anybody? */
+/* True: a peer reads this rank's send buffer; its receive buffer. */
 static bool lends_send(const struct coll *c)
 {
     return c->gpu.call->send.bytes
@@ -109,7 +109,7 @@ static struct card *cards_of(struct coll *c)
     return c->comm->gpu.cards;
 }
 
-/* Where this rank's card for the operation lies; 0: it gives none. */
+/* Fills in this rank's card for the operation. Its offset in the arena; 0: this rank gives none. */
 static uint64_t offer(struct coll *c, struct text *why)
 {
     struct direct *p = c->gpu.call->direct;
@@ -133,7 +133,8 @@ static uint64_t offer(struct coll *c, struct text *why)
     return (uint64_t)((char *)card - c->comm->world->arena.base);
 }
 
-/* The pipeline it is. What was lent is remembered until the end, when peers must have closed it. */
+/* Goes over to the pipeline. What was lent is remembered until the end: peers must have closed it
+ * then. */
 static void give_up(struct coll *c, const char *words)
 {
     char unsaid[64];
@@ -148,7 +149,7 @@ static void give_up(struct coll *c, const char *words)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* p's, of this operation; NULL: what it says of it cannot be true. */
+/* p's card of this operation. NULL: what p says of it cannot be true. */
 static const struct card *card_of(const struct coll *c, uint32_t p)
 {
     uint64_t at = coll_card(c, p);
@@ -174,8 +175,8 @@ static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t leas
     return r;
 }
 
-/* Only where all are on one GPU does one rank fold for all: else each GPU does its share. All see
- * the same cards. */
+/* One rank folds for all only if all are on one GPU; else each GPU folds its share. All ranks see
+ * the same cards, so all decide alike. */
 static bool on_one_gpu(const struct coll *c)
 {
     const struct card *first = card_of(c, 0);
@@ -274,7 +275,7 @@ static void say(struct coll *c, shared64 *word)
         watch_raise(&c->comm->watch, word, all);                     /* E16 release, E17 release */
 }
 
-/* What the pipeline would have said by now, so that it finds all rounds behind it. */
+/* Sets what the pipeline would have set by now, so that it has no round left. */
 static int over(struct coll *c)
 {
     close_all(c);
@@ -286,7 +287,7 @@ static int over(struct coll *c)
     return DONE;
 }
 
-/* The next thing there is to do: 0 there may be more, DONE, WAITING with what for, -errno. */
+/* Does the next step. MORE: there may be more to do. DONE; WAITING with op->wait; -errno. */
 static int step(struct coll *c)
 {
     enum { MORE = 2 };
@@ -321,7 +322,7 @@ static int step(struct coll *c)
     }
 }
 
-/* After the gate: with the pipeline, or this way? DONE: it is clear. */
+/* After the gate: chooses between this road and the pipeline. DONE: it has chosen. */
 static int choose(struct coll *c)
 {
     char words[300];
@@ -338,7 +339,7 @@ static int choose(struct coll *c)
         p->leader = p->leader && on_one_gpu(c);
         bool ok = open_all(c, &why);
         int lives = ok ? 0 : streams_lives(c->gpu.call->streams);
-        if (lives < 0)                              /* no road is left to a context that has died */
+        if (lives < 0)                              /* a broken context has no other road, either */
             return device_failed(c, lives);
         if (!ok) {
             close_all(c);
@@ -362,8 +363,7 @@ static int choose(struct coll *c)
     return DONE;
 }
 
-/* Called again and again until it says DONE, from the arrival on; then the pipeline goes on with
- * what is left. */
+/* The pipeline calls it from the arrival on until it returns DONE, and then does what is left. */
 static int direct_ready(struct coll *c)
 {
     int r = device_ready(c);
@@ -425,9 +425,9 @@ void direct_end(struct coll *c, int result)
     struct device_call *d = c->gpu.call;
     struct direct *p = d->direct;
     if (!p)
-        return;                     /* it may not so much as have been numbered: no comm is known */
+        return;                     /* the operation may have no number and no comm yet */
     struct ipc_export *share = ipc_export_if(c->comm->world);
-    if (!d->streams || !d->streams->given_up)           /* else what it reads stays open for good */
+    if (!d->streams || !d->streams->given_up)           /* else what the copies read stays open */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;
     struct lent *lent[2] = { &p->mine.send, &p->mine.recv };

@@ -1,13 +1,13 @@
-/* Job: large operations whose buffers are device memory at all ranks, without a way through the
- *      host: each rank reads the others' where it lies.
- * Owns: what of its peers' memory is open for the operation; this rank's cards in the arena.
+/* Job: run large operations whose buffers are device memory at all ranks, without host memory in
+ *      between: each rank reads the others' memory in place.
+ * Owns: the peers' memory that is open for the operation; this rank's cards in the arena.
  * Never: writes memory of another rank; waits.
  *
- * It stands in front of the pipeline protocol (coll/pipeline.h), as a mover that is not ready until
- * all of the operation is done: after the gate every rank opens what it needs of the others' memory
- * and says whether it could (E71). If all could, the result is folded and copied by the devices,
- * and the pipeline finds nothing left to do; else, at all ranks alike, the pipeline takes over as
- * if nothing had been tried. */
+ * It stands before the pipeline protocol (coll/pipeline.h), as a mover that is not ready until the
+ * whole operation is done. After the gate each rank opens what it needs of the others' memory and
+ * says whether it could (E71). If all could, the devices fold and copy the result, and the pipeline
+ * finds nothing left to do. Else the pipeline takes over at all ranks, as if nothing had been
+ * tried. */
 #ifndef TUTTI_GPU_DIRECT_H
 #define TUTTI_GPU_DIRECT_H
 
@@ -15,7 +15,7 @@
 #include "gpu/ipc_export.h"
 #include "pattern/chunk.h"
 
-/* What a rank of the operation may be asked for, and what of it is open here. */
+/* The buffers that a rank of the operation lends, and which of them are open here. */
 struct direct_peer {
     struct lent send, recv;
     CUdeviceptr send_at, recv_at;
@@ -29,38 +29,39 @@ enum direct_state {
 
 struct direct {
     enum direct_state state;
-    /* one rank folds for all; else each a share. Before the gate: if all are on one GPU */
+    /* one rank folds for all; else each folds a share. Before the gate: what the rules say */
     bool leader;
     bool folds;                        /* the kind folds */
     bool could;                        /* this rank could open what it needs */
     struct direct_peer mine;           /* what this rank lends; nothing of it is open */
     struct direct_peer *peers;         /* [ranks] */
-    uint64_t marks;                    /* of the streams', that are waited for */
+    uint64_t marks;                    /* of the stream, to wait for */
 };
 
-/* In the place of pinned_choose, where the rules name a road for this operation. */
+/* Replaces pinned_choose if the rules name a road for this operation. */
 void direct_choose(struct coll *c);
-/* The operation has ended with result, and none of its copies is under way: closes what is open for
-   it; after a failure, sees to it that what this rank lent is closed, too, for at most a second. */
+/* The operation has ended with result, and none of its copies is under way. Closes what is open for
+   it. After a failure, calls back what this rank lent, and waits for its return at most a
+   second. */
 void direct_end(struct coll *c, int result);
 
-/* For the parts in direct_fold.c and direct_move.c: where p's buffer is for the device of
- * this rank. */
+/* For direct_fold.c and direct_move.c: the address of p's buffer on this rank's device. */
 CUdeviceptr direct_send(const struct coll *c, uint32_t p);
 CUdeviceptr direct_recv(const struct coll *c, uint32_t p);
 
-/* Can the device of this rank fold that, as it is called? If not, why. */
+/* True: this rank's device can fold what is called. False: *why says why not. */
 bool direct_can_fold(struct coll *c, struct text *why);
-/* This rank's first part: hands it to the device. 0 or -errno, explained. Does this rank
- * have one? */
+/* direct_fold hands this rank's part of the fold to the device. 0 or -errno, explained.
+ * direct_has_fold: p has such a part. */
 int  direct_fold(struct coll *c);
 bool direct_has_fold(const struct coll *c, uint32_t p);
-/* All copies of this rank: of blocks, or of what others have folded. 0 or -errno, explained. */
+/* Hands all copies of this rank to the device: of blocks, or of what others have folded. 0 or
+ * -errno, explained. */
 int  direct_copy(struct coll *c);
-/* Elements [first, first + count) that rank p folds of an operation whose result all ranks want. */
+/* Elements [first, first + count) that rank p folds if all ranks get the result. */
 struct chunk direct_share(const struct coll *c, uint32_t p);
 
-/* Whose send buffer, whose receive buffer does this rank read? */
+/* True: this rank reads p's send buffer; p's receive buffer. */
 bool direct_reads_send(const struct coll *c, uint32_t p);
 bool direct_reads_recv(const struct coll *c, uint32_t p);
 bool direct_is_kind(enum kind kind);

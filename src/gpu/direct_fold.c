@@ -1,5 +1,5 @@
-/* The fold by the device: one launch, over all ranks' elements in rank order, as the CPU's fold
- * takes them, so the bits are the same. */
+/* The device folds with one launch, over all ranks' elements in rank order. The CPU's fold has the
+ * same order, so the bits are the same. */
 #include "gpu/direct.h"
 
 #include "gpu/kernels.h"
@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A kernel reads and writes whole elements. A peer's address is a multiple of what its own is:
- * buffers begin at multiples of 256. */
+/* A kernel reads and writes whole elements. A rank checks only its own buffers: a peer's buffer is
+ * aligned here as it is there, since allocations begin at multiples of 256. */
 static bool is_aligned(const struct coll *c)
 {
     size_t part = c->type == TUTTI_C64 || c->type == TUTTI_C128 ? c->width / 2 : c->width;

@@ -1,22 +1,22 @@
-/* Who reads what of whom, and the copies. They are of whole blocks: the copy engine needs no
- * pieces, and nobody waits for a part of one.
+/* Which rank reads which buffer, and the copies. A copy is of a whole block: the copy engine needs
+ * no pieces, and nobody waits for a part of a block.
  *
- * Each rank writes its own receive buffer alone, so all that could go wrong is that it writes there
- * what a peer still reads:
- *   all_reduce   leader: rank 0 alone reads send buffers, and the others begin to write when it
- *                has folded (E17); what they read, rank 0's result, is not written again. In place
- *                rank 0 overwrites its own buffer, which nobody but its own kernel reads. peers:
- *                rank p writes share p of its buffer while it folds, in place that part of its
- *                send buffer which it alone reads; the rest when all have folded, and then others
- *                read share p alone.
- *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place it writes, of them
- *                            all, the part of its own that it alone reads
- *   broadcast, scatter, gather, all_gather   in place, the block that lies there already
- *                                            is not written
- *   all_to_all, scan, exscan   in place, a rank would overwrite what others read: there no card is
- *                              given, and the pipeline takes it
- * and everybody stays until everybody's result is in place (E70), so nobody reads a buffer that its
- * owner has got back. */
+ * Each rank writes only its own receive buffer. So only one thing can go wrong: it writes there
+ * what a peer still reads.
+ *   all_reduce   leader: only rank 0 reads send buffers. The others begin to write when it has
+ *                folded (E17). They read rank 0's result, which is not written again. In place,
+ *                rank 0 overwrites its own buffer, which only its own kernel reads. peers: rank p
+ *                writes share p of its buffer while it folds. In place, this is the part of its
+ *                send buffer that only rank p reads. It writes the rest when all have folded; then
+ *                others read only share p.
+ *   reduce, reduce_scatter   a rank that folds reads all send buffers; in place, it writes only the
+ *                            part of its own that no other rank reads
+ *   broadcast, scatter, gather, all_gather   in place, the block that is there already is not
+ *                                            written
+ *   all_to_all, scan, exscan   in place, a rank would overwrite what others read, so it gives no
+ *                              card, and the pipeline takes the operation
+ * All ranks stay until the result of each is in place (E70), so nobody reads a buffer after its
+ * owner has got it back. */
 #include "gpu/direct.h"
 
 #include "coll/parts.h"

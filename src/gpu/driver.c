@@ -28,11 +28,11 @@ static struct {
     pthread_mutex_t lock;
     pthread_mutex_t loader;              /* around our calls of the loader, and around forks */
     shared32 begun;           /* the process in which CUDA has begun, as far as we know; 0: none */
-    shared32 forked;          /* 1: it was one before us */
+    shared32 forked;          /* 1: that process is an ancestor of this one */
     shared32 loaded;          /* 1: `library` and the table are set, for good */
-    shared64 counted;         /* what the loader had loaded when CUDA was not among it, plus 1 */
+    shared64 counted;         /* the loader's number, plus 1, when CUDA was not loaded */
     void *opened;
-    const char *missing;                             /* the first symbol that the library has not */
+    const char *missing;                             /* the first symbol missing in the library */
     struct driver driver;
     bool asked;                                      /* driver_open has its answer: */
     int error;
@@ -40,7 +40,7 @@ static struct {
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER,
           .loader = PTHREAD_MUTEX_INITIALIZER };
 
-/* This thread holds `loader`. A library that is being opened may fork. */
+/* True: this thread holds `loader`. A library that is being opened may fork. */
 static _Thread_local bool in_loader;
 
 #if __has_include(<sys/single_threaded.h>)
@@ -114,8 +114,8 @@ static void forks_watched(void)
     pthread_once(&once, watch_forks);
 }
 
-/* While the process has one thread, no other can be in the loader when it forks: then a call saves
- * the lock, which costs a tenth of a small operation. Returns whether it has locked. */
+/* While the process has one thread, no other can be in the loader at a fork, so the lock is not
+ * needed. It costs a tenth of a small operation. True: it has locked. */
 static bool loader_lock(void)
 {
     if (SINGLE_THREADED)
@@ -140,7 +140,7 @@ static void lock(void)
     pthread_mutex_lock(&the.lock);
 }
 
-/* With the lock. `library` is a reference that is never given back: what was found in it stays. */
+/* Under the lock. The reference `library` is never given back, so what was found in it stays. */
 static void keep(void *library)
 {
     if (the.opened)
@@ -160,11 +160,11 @@ static bool is_forked(void)
     return load_relaxed32(&the.forked);   /* relaxed: set before this process had a second thread */
 }
 
-/* From here on a child that forks off must not touch it. */
+/* From here on a forked child must not use CUDA. */
 static void note_begun(void)
 {
     if (!load_relaxed32(&the.begun))        /* relaxed: a note for children, and fork orders it; */
-        /* relaxed: whoever writes it writes the same */
+        /* relaxed: all writers write the same */
         store_relaxed32(&the.begun, (uint32_t)getpid());
 }
 
@@ -370,8 +370,8 @@ int driver_open(const struct driver **driver, struct text *why)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* Values of 64 bits, zero before, because drivers and texts differ in which of them are 32
- * bits wide. */
+/* Each value has 64 bits and is zero before, because drivers and documents differ in which of them
+ * are 32 bits wide. */
 enum {
     MEMORY_TYPE, IS_MANAGED, DEVICE_ORDINAL, CONTEXT, DEVICE_POINTER, RANGE_START, RANGE_SIZE,
     BUFFER_ID, LEGACY_IPC, HANDLE_TYPES, ATTRIBUTES
@@ -414,8 +414,8 @@ static void take(struct driver_pointer *pointer, const uint64_t *value)
     pointer->descriptor = (value[HANDLE_TYPES] & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
 }
 
-/* Answers that leave no device memory to point to: the pointer is none of CUDA's, or CUDA has not
- * begun, has ended, is a stub. */
+/* True: after this error no pointer can be device memory. The pointer is none of CUDA's, or CUDA
+ * has not begun, has ended, is a stub. */
 static bool means_host(CUresult error)
 {
     return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_INITIALIZED
@@ -449,7 +449,7 @@ int driver_pointer(const void *at, struct driver_pointer *pointer, struct text *
     if (error && !means_host(error))
         return driver_failed(call, "cuPointerGetAttributes", error, why);
     if (!error) {
-        note_begun();                                /* by whomever */
+        note_begun();                                /* somebody has begun it */
         take(pointer, value);
     }
     return 0;

@@ -1,8 +1,8 @@
-/* What is given is in host memory before the arrival; what is taken goes to the device when the
- * algorithm is done, as the operation's last step (coll_device_complete). Two copies of some 10 us
- * beside an operation of a few: what a small operation on a device costs. `same` takes any size:
- * beyond what is registered it goes through plain memory in pieces, so that deaths and deadlines
- * are seen in between. */
+/* Given data is in host memory before the arrival. Taken data goes to the device when the algorithm
+ * is done, as the operation's last step (coll_device_complete). Each of the two copies takes some
+ * 10 us, beside a few us for the operation. The algorithm `same` takes any size: above what is
+ * registered, it goes through plain memory in pieces, so that deaths and deadlines are seen in
+ * between. */
 #include "gpu/host_copy.h"
 
 #include "gpu/streams.h"
@@ -22,7 +22,7 @@ static size_t host_copy_room(const struct device_buffer *all, uint32_t n)
     return sum;
 }
 
-/* Where the copy of buffer i lies; what is the host's needs none. */
+/* The address of buffer i's copy. A buffer of the host needs none: its own address. */
 static void *host_copy_copy_of(const struct device_streams *streams, int side,
                                const struct device_buffer *all, uint32_t i)
 {
@@ -49,7 +49,7 @@ static int host_copy_open(struct coll *c)
     return 0;
 }
 
-/* The next piece, when the one before has come. DONE: all have. */
+/* Asks for the next piece when the one before has come. DONE: all have come. */
 static int host_copy_fetch(struct coll *c)
 {
     struct device_call *d = c->gpu.call;
@@ -106,7 +106,7 @@ static void host_copy_swap(struct coll *c)
         d->copies[d->gives + i] = host_copy_copy_of(d->streams, STREAM_OUT, d->taken, i);
     c->lists.send = (const void *const *)d->copies;
     c->lists.recv = d->copies + d->gives;
-    if (d->gives == 1)                 /* a list of one is also c's own (api/check) */
+    if (d->gives == 1)                 /* a list's only buffer is also c's own (api/check) */
         c->send = d->copies[0];
     if (d->takes == 1)
         c->recv = d->copies[d->gives];

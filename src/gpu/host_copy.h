@@ -1,7 +1,7 @@
-/* Job: device buffers in the collectives of one phase (inline, eager, same): copies of them in host
- *      memory take part in their place.
+/* Job: run the collectives of one phase (inline, eager, same) on device buffers, by copies of them
+ *      in host memory.
  * Owns: the streams' bounce memory while the operation runs.
- * Never: what the algorithm does with the copies; it does not know. */
+ * Never: changes the algorithm, for which a copy is like any buffer. */
 #ifndef TUTTI_GPU_HOST_COPY_H
 #define TUTTI_GPU_HOST_COPY_H
 

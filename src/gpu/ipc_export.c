@@ -1,9 +1,9 @@
-/* What is lent is known by CUDA's number of the buffer, so that a handle is asked for once, and
- * other memory at the same address is not taken for it. A buffer whose loan cannot be given anew
- * (somebody still has it open) is not lent for that moment: its operation takes another road. Loans
- * lie in the span from the first operation on, 32 KiB for the world; the table is searched through:
- * 128 rows, for operations of megabytes. Whoever waits for borrowers returns what it has borrowed
- * itself, or two that wait for each other would wait in vain. */
+/* What is lent is found by CUDA's number of the buffer. So a handle is asked for once, and other
+ * memory at the same address is not mistaken for it. If a peer still has a buffer open, its loan
+ * cannot begin anew: the buffer is not lent for that moment, and its operation takes another road.
+ * The loans are in the span from the first operation on: 32 KiB for the world. A search goes
+ * through all of the table: 128 rows, for operations of megabytes. A rank that waits for borrowers
+ * also returns what it has borrowed itself: else two ranks could wait for each other in vain. */
 #include "gpu/ipc_export.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ struct lending {
     char words[120];
 };
 
-/* Memory that may stay open at peers. gone: let go while somebody had it open. */
+/* Memory that may stay open at peers. gone: let go while a peer had it open. */
 struct stretch { uint64_t at, bytes, buffer; bool ours, gone; struct stretch *next; };
 
 struct ipc_export {
@@ -42,8 +42,8 @@ struct ipc_export {
     char note[300];
 };
 
-/* A rank that waits in whatever call closes what its peers want back, so that they need not
- * wait for it. */
+/* A rank that waits, in any call, closes what peers have called back, so they need not wait for
+ * it. */
 static void ipc_export_meanwhile(void *handles) { ipc_import_sweep(handles); }
 
 static struct ipc_export *ipc_export_new(struct world *world, struct text *why)
@@ -102,7 +102,7 @@ void ipc_export_begin(struct ipc_export *share)
     descriptors_gather(share->descriptors);
 }
 
-/* ---- loans: under the lock, but for waiting ---- */
+/* ---- loans: under the lock, except the waits ---- */
 
 static struct loan *loan_of(const struct ipc_export *s, const struct lending *l)
 {
@@ -136,7 +136,8 @@ static void lending_drop(struct lending *l)
     l->taken = false;
 }
 
-/* The row that was used longest ago and can be given up: called back, and nobody has it open. */
+/* A free row, or the least recently used one that can be given up: called back, and open
+ * nowhere. */
 static struct lending *lending_room(struct ipc_export *s)
 {
     bool tried[LOANS] = { false };
@@ -160,8 +161,8 @@ static struct lending *lending_room(struct ipc_export *s)
     }
 }
 
-/* What other buffers lay at these addresses has been freed: whoever has it open closes it at its
- * next operation. */
+/* Other buffers that were at these addresses have been freed. Calls them back: a peer that has one
+ * open closes it at its next operation. */
 static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
 {
     for (int i = 0; i < LOANS; i++) {
@@ -175,7 +176,7 @@ static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
     }
 }
 
-/* What cannot be lent to other processes threads of this one can have all the same. */
+/* Memory that cannot be lent to other processes can still be used by threads of this one. */
 static int lending_export(struct lending *l, const struct cuda_api *call,
                           const struct driver_pointer *p, struct text *words)
 {
@@ -222,7 +223,7 @@ static int lending_fill(struct lending *l, const struct cuda_api *call,
     error = call->cuIpcGetMemHandle(&handle, p->base);
     if (error) {
         driver_failed(call, "cuIpcGetMemHandle", error, &words);
-        return 0;                           /* threads of this process can have it all the same */
+        return 0;                           /* threads of this process can still use it */
     }
     memcpy(l->handle, handle.reserved, sizeof l->handle);
     l->how = LENT_LEGACY;
@@ -352,7 +353,7 @@ int ipc_export_keep(struct ipc_export *share, uint64_t at, size_t bytes, uint64_
             free(t);
             return -EINVAL;
         }
-        o->buffer = 0;              /* its memory has been freed meanwhile, and is kept no more */
+        o->buffer = 0;              /* its memory has been freed, so it is not kept */
     }
     t->next = share->stretches;
     share->stretches = t;
@@ -368,7 +369,7 @@ static struct stretch **stretch_at(struct ipc_export *s, uint64_t at, bool ours)
     return NULL;
 }
 
-/* Under the lock: can the buffer be freed now? Its loan is called back. */
+/* Under the lock: calls the buffer's loan back. True: the buffer can be freed now. */
 static bool stretch_returned(struct ipc_export *s, uint64_t buffer, struct loan **loan)
 {
     struct lending *l = lending_find(s, buffer);

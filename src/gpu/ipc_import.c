@@ -1,15 +1,15 @@
-/* A list, because there are few and each stands for megabytes. The lock is held while the driver
- * opens and closes, so that two threads never open the same memory at once; closing waits for the
- * device's work there, of which there is none.
+/* The openings are a list, because they are few and each stands for megabytes. The lock is held
+ * while the driver opens and closes, so two threads never open the same memory at once. To close,
+ * the driver waits for the device's work on that memory; there is none.
  *
- * What is in the way of an opening, because the owner has freed it and something new lies at its
- * addresses, is closed before, and, should the driver still find something there (208), everything
- * of that owner that nobody has taken; then it is tried once more. A context of another of our
- * devices that has memory of that owner's open (201) is in the way in the same manner.
+ * An old opening can be in the way of a new one: its owner has freed that memory, and something new
+ * is at its addresses. Such openings are closed before. If the driver still finds one (208),
+ * everything of that owner that is not taken is closed, and the driver is asked once more. The same
+ * is done if the context of another of our devices has memory of that owner open (201).
  *
- * Numbers that an owner publishes are not believed: the loan must lie in its span, the call's part
- * in the buffer, and the buffer in what the driver has opened; by its own address it is used only
- * if the driver knows that very buffer there. */
+ * The numbers that an owner publishes are checked: the loan must be in its span, the call's part in
+ * the buffer, and the buffer in what the driver has opened. Memory is used by its own address only
+ * if the driver finds that very buffer there. */
 #include "gpu/ipc_import.h"
 
 #include "gpu/descriptors.h"
@@ -34,7 +34,7 @@ struct open {
     bool keep;
     const struct cuda_api *call;
     CUcontext context;
-    /* whose primary context is held, so that nothing is open in one that has gone */
+    /* its primary context is held, so nothing is open in a context that is gone */
     CUdevice device;
     CUdeviceptr at;
 };
@@ -48,7 +48,7 @@ struct ipc_import {
     uint32_t mine;
     uint64_t uses;
     struct open *open;
-    struct refused_open refused[REFUSED_MOST];            /* the last ones, in a circle */
+    struct refused_open refused[REFUSED_MOST];            /* the last ones, in a ring */
     uint32_t refusals;
 };
 
@@ -120,8 +120,8 @@ static const struct refused_open *refused_find(const struct ipc_import *h, uint3
     return NULL;
 }
 
-/* What another attempt would be told again. Not: no memory at the moment, our context's death, what
- * is wrong with this one message. */
+/* True: another attempt would fail in the same way. False: memory is short at the moment, our
+ * context is broken, or only this message is wrong. */
 static bool is_lasting(int r)
 {
     return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN;
@@ -146,9 +146,9 @@ static CUresult unmap(const struct cuda_api *call, CUdeviceptr at, size_t bytes)
     return error;
 }
 
-/* What the driver does not close nobody here touches any more all the same, so that the loan goes
-   back: its owner must not wait for good for what will never be. It is not opened again, though, or
-   each operation would leave one more of it behind. */
+/* The driver did not close it. Nobody here uses it any more, so the loan is returned all the same:
+   else its owner would wait for ever. It is not opened again: each operation would leave one more
+   open. */
 static void close_failed(struct ipc_import *h, const struct open *o, CUresult error)
 {
     char words[REFUSED_TEXT];
@@ -165,7 +165,7 @@ static void close_one(struct ipc_import *h, struct open **at)
     struct open *o = *at;
     CUresult error = 0;
     *at = o->next;
-    /* The context is no more: nothing is open in it. */
+    /* a context that cannot be entered is gone, and nothing is open in it */
     if (o->how != OPENING_OWN && driver_enter_to_give(o->call, o->context)) {
         if (o->how == OPENING_LEGACY)
             error = o->call->cuIpcCloseMemHandle(o->at);
@@ -227,7 +227,8 @@ static void close_surplus(struct ipc_import *h)
     }
 }
 
-/* By its own address, if it is that buffer; the context of our device is current. */
+/* Uses the memory by its own address, if that is the same buffer. Our device's context is
+ * current. */
 static int open_own(const struct ipc_import_at *where, const struct lent *lent, CUdeviceptr *at,
                     struct text *why)
 {

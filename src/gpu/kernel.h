@@ -1,7 +1,8 @@
-/* Job: how our kernels are called: one shape for all, their names, what they promise.
+/* Job: define how our kernels are called: one shape for all, their names, what they guarantee.
  * Owns: nothing.
- * Never: PTX text (ptx.h), a launch (kernels.h). Whoever writes a kernel, and the tests' driver
- *        that runs it, agree here.
+ * Never: writes PTX text (ptx.h); launches (kernels.h).
+ *
+ * The writer of a kernel and the tests' driver that runs it keep to this:
  *
  *     .entry tutti_fold_TYPE_OPERATION (.param .align 8 .b8 call[1560])
  *
@@ -29,14 +30,14 @@ enum { KERNEL_INPUTS = 64 };
 struct kernel_fold {
     CUdeviceptr out;
     uint64_t count;                                  /* of elements */
-    /* 1 to KERNEL_INPUTS; the number of ranks, for TUTTI_AVG, else unused */
+    /* 1 to KERNEL_INPUTS; the number of ranks for TUTTI_AVG, else unused */
     uint32_t inputs, divisor;
     CUdeviceptr in[KERNEL_INPUTS];
     /* one element, in its first bytes, for TUTTI_PREMUL_SUM, else unused */
     uint64_t factor[KERNEL_INPUTS][2];
 };
 
-enum {                                               /* where the text finds it */
+enum {                                               /* offsets of the fields, for the text */
     KERNEL_AT_OUT = 0, KERNEL_AT_COUNT = 8, KERNEL_AT_INPUTS = 16, KERNEL_AT_DIVISOR = 20,
     KERNEL_AT_IN = 24, KERNEL_AT_FACTOR = KERNEL_AT_IN + 8 * KERNEL_INPUTS,
     KERNEL_BYTES = KERNEL_AT_FACTOR + 16 * KERNEL_INPUTS,

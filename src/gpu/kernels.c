@@ -1,9 +1,9 @@
-/* A table by type and operation under one lock, which is held while the driver compiles: that takes
- * long, but comes once per kernel, and nobody else has anything to do with it meanwhile.
+/* A table by type and operation under one lock. The lock is held while the driver compiles. That
+ * takes long, but happens once per kernel, and nobody else needs the table meanwhile.
  *
- * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, more
- * only where there is not that much to do. Short buffers get narrow blocks, so that their tiles are
- * short and more multiprocessors have one. */
+ * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, and
+ * more only if the work is short. Short buffers get narrow blocks: their tiles are short, so more
+ * multiprocessors have one. */
 #include "gpu/kernels.h"
 
 #include "fold/fold.h"

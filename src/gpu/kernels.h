@@ -1,11 +1,13 @@
-/* Job: our kernels in one context: loaded when first wanted, kept, launched with a grid that fits.
+/* Job: load our kernels into one context when they are first used; keep them; launch them with a
+ *      grid that fits.
  * Owns: the modules it has loaded, until kernels_end.
  * Never: makes a context current (the caller has), orders a launch after anything, waits for one.
  *
- * Loading means that the driver compiles, which takes some 10 ms per kernel, once; it keeps the
- * result on disk. Where it cannot compile (no JIT compiler installed, or it is forbidden, or the
- * GPU is older than our text) the answer is -ENOEXEC with words, for good and at once: then take
- * another road. Any thread may call; two that want the same kernel load it once. */
+ * To load a kernel, the driver compiles it: some 10 ms per kernel, once. It keeps the result on
+ * disk. It may be unable to compile: no JIT compiler is installed, compilation is forbidden, or the
+ * GPU is older than our text. Then the answer is -ENOEXEC with words, at once and for good, and the
+ * caller takes another road. Any thread may call. Two threads that want the same kernel load it
+ * once. */
 #ifndef TUTTI_GPU_KERNELS_H
 #define TUTTI_GPU_KERNELS_H
 
@@ -26,16 +28,16 @@ struct kernels {
 };
 
 void kernels_begin(struct kernels *k);
-/* no launch is under way; its context is current, or gone */
+/* No launch is under way; the context is current, or gone. */
 void kernels_end(struct kernels *k, const struct cuda_api *call);
 
-/* 0; -EINVAL: fold/ has no such pair; -ENOEXEC: see above; else what the driver said. Words in *why
- * (may be NULL) but for 0. */
+/* 0. -EINVAL: fold/ has no such pair. -ENOEXEC: see above. Else what the driver said. *why (may be
+ * NULL) gets words, except for 0. */
 int kernels_get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
                 CUfunction *function, struct text *why);
 
-/* Puts the fold into the stream. Its struct is taken at once. As kernels_get, and -EINVAL for more
- * than KERNEL_INPUTS inputs or none. */
+/* Puts the fold into the stream. *fold is copied at once. Results as of kernels_get; -EINVAL also
+ * for no inputs or more than KERNEL_INPUTS. */
 int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
                  const struct kernel_fold *fold, CUstream stream, struct text *why);
 

@@ -1,5 +1,5 @@
-/* Bits of the dead are cleared by the lender when it looks, so that a loan comes back though its
- * borrower cannot give it back. A wait is cut into slices, to see deaths. */
+/* The lender clears the bits of dead ranks when it looks, so a loan is returned although its
+ * borrower has died. A wait is cut into slices, to see deaths. */
 #include "gpu/loan.h"
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
-/* Copies out of the device, the CPU's fold, and copies back run at the same time, each some rounds
- * behind the other: PCIe carries both ways at once, and a round is large enough (coll/pipeline.h)
- * to be worth a start. A rank's own pipeline and each pipeline it reads are registered when first
- * used; then they stay where they are for as long as the comm. */
+/* Copies out of the device, the CPU's fold and copies back run at the same time, each some rounds
+ * behind the one before. PCIe carries both directions at once, and a round is large enough
+ * (coll/pipeline.h) to be worth a start. A rank's own pipeline and each pipeline that it reads are
+ * registered at first use. They stay in place as long as the comm. */
 #include "gpu/pinned.h"
 
 #include "coll/parts.h"
@@ -13,9 +13,9 @@
 
 enum { PAGE = 4096 };
 
-/* Whose pipeline does this lie in? It is registered if it is not. Other memory of the arena
-   (what host ranks lend in a comm's first operation with a device) and the caller's own is
-   copied as it is. */
+/* Registers the pipeline that `at` is in, unless it is registered. Other memory is copied as it is:
+   the caller's own, and other memory of the arena (what host ranks lend in a comm's first operation
+   with a device). */
 static int pinned_register(struct coll *c, const char *at)
 {
     const struct watch *w = &c->comm->watch;

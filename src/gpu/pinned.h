@@ -1,8 +1,8 @@
-/* Job: device buffers in the collectives of any size: the pipeline protocol with asynchronous
- *      copies, through the same staging as the host's.
+/* Job: run collectives of any size on device buffers: the pipeline protocol with asynchronous
+ *      copies, through the same staging as for host memory.
  * Owns: the mover of struct coll.
- * Never: the protocol (coll/pipeline_reduce.c, pipeline_move.c): when what is copied, and what is
- *        said of it. */
+ * Never: runs the protocol (coll/pipeline_reduce.c, pipeline_move.c): when what is copied, and what
+ *        ranks say of it. */
 #ifndef TUTTI_GPU_PINNED_H
 #define TUTTI_GPU_PINNED_H
 

@@ -1,15 +1,15 @@
-/* The walk of a kernel over memory; what it does with a cell is ptx_arith.c's.
+/* How a kernel walks over memory. What it does with a cell is in ptx_arith.c.
  *
- * Where all addresses are multiples of 16, a block takes a tile at a time: rows of 16 bytes for
- * each of its threads, side by side, one to four rows. A thread loads its part of all rows of one
- * contribution before it computes, 64 bytes in most kernels, so that some 50 KB are under way in
- * each multiprocessor, more than the memory's latency times its share of the bandwidth. The
- * accumulators stay in registers and each byte is read and written once. What is left behind the
- * last whole tile, and everything where an address is less aligned, goes element by element,
- * neighbours to neighbouring threads: right, but several times slower for small types.
+ * If all addresses are multiples of 16, a block takes a tile at a time: one to four rows. A row has
+ * 16 bytes for each thread of the block, side by side. A thread loads its part of all rows of one
+ * contribution before it computes: 64 bytes in most kernels. So some 50 KB are under way in each
+ * multiprocessor, more than the memory's latency times its share of the bandwidth. The accumulators
+ * stay in registers, and each byte is read and written once. What is left after the last whole tile
+ * is folded element by element, neighbours by neighbouring threads. So is everything if an address
+ * is less aligned. This is correct, but several times slower for small types.
  *
- * A thread reads an element of all contributions before it writes it and nobody else touches it: so
- * out may be one of them, and for the same reason loads are plain ones and not those of the
+ * A thread reads an element of all contributions before it writes it, and no other thread touches
+ * it. So out may be one of them. For the same reason the loads are plain ones, not those of the
  * read-only cache (.nc). */
 #include "gpu/ptx.h"
 
@@ -68,7 +68,7 @@ static struct ptx describe(struct text *out, tutti_type type, tutti_op op)
     p.word = p.part == 8 ? 64 : 32;
     p.cell = p.way == WAY_TRUTH ? 32 : p.word;
     if (p.way == WAY_INTEGER && op == TUTTI_AVG && p.part == 4)
-        p.cell = 64;                /* smaller ones of KERNEL_INPUTS ranks sum to less than 2^31 */
+        p.cell = 64;                /* sums of smaller ones over KERNEL_INPUTS ranks are < 2^31 */
     p.per_word = p.way == WAY_WORDS ? 1 : p.word / 8 / p.part;
     int registers = 128 / p.word * p.per_word * p.cell / 32;    /* the accumulators of 16 bytes */
     p.vectors = registers <= 8 ? 4 : 32 / registers;
@@ -131,7 +131,7 @@ static void head(const struct ptx *p)
 static void ask_alignment(const struct ptx *p)
 {
     remark(p, "is every address a multiple of 16?");
-    ptx_say(p, "mov.u64 %%at, 0");          /* where the elements begin that are taken one by one */
+    ptx_say(p, "mov.u64 %%at, 0");          /* where the walk by elements begins */
     ptx_say(p, "mov.u64 %%y0, %%out");
     ptx_say(p, "mov.u64 %%next, %%call");
     ptx_say(p, "mov.u32 %%k, 0");
@@ -182,8 +182,8 @@ static void store(const struct ptx *p, struct body b)
         ptx_say(p, "st.global.u%d [%%y0+%d], %%w%d", 8 * p->part, w * p->part, w);
 }
 
-/* The contribution at %call + 8 * %k, with its factor; %next is its place in in[], %y7
- * in factor[]. */
+/* Fetches the contribution whose address is at %next + KERNEL_AT_IN, and its factor, which is at
+ * %y7 + KERNEL_AT_FACTOR. */
 static void fetch(const struct ptx *p, struct body b, bool first)
 {
     ptx_say(p, "ld.param.u64 %%in, [%%next+%d]", KERNEL_AT_IN);

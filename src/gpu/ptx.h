@@ -1,12 +1,12 @@
-/* Job: writes the text of our kernels: PTX, from which CUDA's driver makes the machine code of the
- *      GPU at hand.
+/* Job: write the text of our kernels: PTX, from which CUDA's driver makes the GPU's machine code.
  * Owns: nothing.
- * Never: a driver, a launch (kernels.h). The same text for every GPU: .version 6.0 .target sm_70 is
- *        what drivers since R384 load and
- * every GPU since Volta runs, so no instruction that came later is in it; what they would do is
- * done with integers.
+ * Never: asks a driver, launches (kernels.h).
  *
- * To read one, or to hold it against the real assembler where there is one (test/gpu/ptx_print.c):
+ * The text is the same for every GPU. Drivers since R384 load .version 6.0, and every GPU since
+ * Volta runs .target sm_70. So the text has no later instruction; integer instructions do the work
+ * of those.
+ *
+ * To read a text, or to check it with the real assembler if there is one (test/gpu/ptx_print.c):
  *
  *     <build>/test/gpu/ptx_print f32 sum >sum.ptx && ptxas -arch=sm_70 -v -o sum.cubin sum.ptx
  *     for f in $(<build>/test/gpu/ptx_print --all DIR); do ptxas -arch=sm_90 -o out.cubin $f; done
@@ -21,11 +21,11 @@
 
 enum { PTX_ROOM = 96 << 10, PTX_NAME = 64 };         /* enough for each text, for each name */
 
-/* Adds the module of one kernel (kernel.h). 0; -EINVAL: fold/ has no such pair; -ENOSPC: the text
- * was cut off, into is too small. */
+/* Adds the module of one kernel (kernel.h). 0. -EINVAL: fold/ has no such pair. -ENOSPC: `into` is
+ * too small, and the text was cut off. */
 int ptx_fold(struct text *into, tutti_type type, tutti_op op);
 
-/* The kernel's name, also of a pair that there is not. */
+/* Adds the kernel's name, also of a pair that does not exist. */
 void ptx_name(struct text *into, tutti_type type, tutti_op op);
 
 #endif

@@ -1,10 +1,10 @@
-/* The arithmetic of cells. It has no branches, and every operation on floats is written with its
- * rounding (.rn) and alone: of those the assembler makes no fused multiply-add, so that the bits
- * are the CPU's. What the CPU's side does and why is in fold/vector.h.
+/* The arithmetic of cells. It has no branches. Every operation on floats is an instruction of its
+ * own, with its rounding (.rn). The assembler makes no fused multiply-add of those, so the bits are
+ * the CPU's. fold/vector.h says what the CPU's side does and why.
  *
- * MIN and MAX of floats: turning over the magnitude bits of negative numbers makes the order of
- * floats the order of signed integers, -0 < +0 included. Small ones stand at the upper end of the
- * cell. A NaN is given the sign that makes it win. */
+ * MIN and MAX of floats: if the magnitude bits of negative numbers are inverted, the order of
+ * floats is the order of signed integers, -0 < +0 included. A small float is at the upper end of
+ * its cell. A NaN gets the sign that makes it win. */
 #include "gpu/ptx_cell.h"
 
 #include "fold/fold.h"
@@ -26,7 +26,7 @@ static void same(const struct ptx *p, struct reg to, struct reg from)
         ptx_say(p, "mov.%s %%%c%d, %%%c%d", bits_of(p, 'b'), to.letter, to.n, from.letter, from.n);
 }
 
-/* %d0: the divisor as cells are divided by it. */
+/* %d0: the divisor in the type of a cell. */
 void ptx_begin(const struct ptx *p)
 {
     if (p->op != TUTTI_AVG)
@@ -72,7 +72,7 @@ static void take_integer(const struct ptx *p, struct reg cell, struct reg word, 
 
 static uint64_t ones(const struct ptx *p) { return p->cell == 64 ? INT64_MAX : INT32_MAX; }
 
-/* The greatest magnitude that is no NaN, and the quiet NaN, at the lower end. */
+/* The greatest magnitude that is no NaN; below, the quiet NaN. Both at the lower end. */
 static uint64_t largest(tutti_type type)
 {
     switch ((int)type) {
@@ -105,7 +105,7 @@ static void turn(const struct ptx *p, struct reg c, char scratch)
             scratch);
 }
 
-/* Its magnitude in scratch 0, and %p0 if it is a NaN. */
+/* Puts the magnitude into scratch 0. %p0: it is a NaN. */
 static void ask_nan(const struct ptx *p, struct reg c, char scratch)
 {
     int unused = p->cell - 8 * p->part;
@@ -174,8 +174,8 @@ void ptx_take(const struct ptx *p, struct reg cell, struct reg word, int at)
     }
 }
 
-/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, into %n: of the pair at `left` and the pair
- * at `right`. */
+/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, of the pair at `left` and the pair at `right`, into
+ * `left`. */
 static void multiply_pairs(const struct ptx *p, struct reg left, struct reg right)
 {
     const char *t = bits_of(p, 'f');
@@ -258,7 +258,7 @@ void ptx_finish(const struct ptx *p, struct reg c)
             quiet(p->type), c.letter, c.n);
 }
 
-/* The first cell of a word may leave bits above its own: later ones lie there, or are
+/* The first cell of a word may leave bits above its own: later cells overwrite them, or they are
  * not stored. */
 void ptx_give(const struct ptx *p, struct reg word, struct reg cell, int at)
 {

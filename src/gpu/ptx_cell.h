@@ -1,12 +1,11 @@
-/* Job: what the files that write a kernel's text share: the walk over memory (ptx.c), the
- *      arithmetic of one cell (ptx_arith.c), small
- * floats in and out of it (ptx_small.c).
+/* Job: declare what the files that write a kernel's text share: the walk over memory (ptx.c), the
+ *      arithmetic of one cell (ptx_arith.c), small floats in and out of it (ptx_small.c).
  * Owns: nothing.
- * Never: known outside them.
+ * Never: is included by other files.
  *
- * A thread loads words, of 32 or 64 bits. Out of a word it takes cells: registers of 32 or 64 bits
- * that hold one element, or a complex number's part, as it is computed with. Registers are untyped
- * (.b32, .b64), so that an instruction says by itself how it reads them:
+ * A thread loads words of 32 or 64 bits. It takes cells out of a word. A cell is a register of 32
+ * or 64 bits with one element, or one part of a complex number, in the form that is computed with.
+ * Registers are untyped (.b32, .b64), so each instruction says how it reads them:
  *
  *   %w0...    words of a contribution as loaded, then of the result
  *   %a0...    cells of the result so far
@@ -27,7 +26,7 @@ enum ptx_way {
     WAY_TRUTH,                  /* 0 or 1 in a cell */
     WAY_INTEGER,                /* extended by zeroes, or by the sign where that matters */
     WAY_FLOAT,                  /* f32 or f64 */
-    WAY_EXTREME,                /* a float as the signed integer that is ordered as the float is */
+    WAY_EXTREME,                /* a float as a signed integer with the same order */
 };
 
 struct ptx {
@@ -36,14 +35,14 @@ struct ptx {
     tutti_op op;
     enum ptx_way way;
     bool sign, complex;               /* integers with a sign; two parts to an element */
-    bool pairs;                       /* the parts meet: a complex product */
+    bool pairs;                       /* the parts mix: a complex product */
     int size, part;                   /* bytes of an element, of a cell in memory */
     int word, cell;                   /* bits of a word's and a cell's register */
     int per_word;                     /* cells in a word of the fast walk */
     int vectors;                      /* of 16 bytes that a thread has under way in the fast walk */
 };
 
-/* one instruction, indented */
+/* One instruction, indented. */
 __attribute__((format(printf, 2, 3))) void ptx_say(const struct ptx *p, const char *format, ...);
 
 /* ptx_arith.c. A register is named by its letter and number: 'a', 3 is %a3. */
@@ -51,11 +50,11 @@ struct reg { char letter; int n; };
 #define REG(letter, n) ((struct reg){ (letter), (n) })
 
 void ptx_begin(const struct ptx *p);                    /* once: the divisor as it will be used */
-/* the cell number `at` of the word */
+/* Takes cell number `at` out of the word. */
 void ptx_take(const struct ptx *p, struct reg cell, struct reg word, int at);
 void ptx_scale(const struct ptx *p, int parts);                          /* %n = %n o %f */
 void ptx_step(const struct ptx *p, int cell, int parts);                 /* %a = %a o %n */
-/* to the bits of an element, in the low end of the cell */
+/* Makes the bits of an element, in the low end of the cell. */
 void ptx_finish(const struct ptx *p, struct reg cell);
 void ptx_give(const struct ptx *p, struct reg word, struct reg cell, int at);
 

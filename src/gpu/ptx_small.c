@@ -1,11 +1,11 @@
 /* Halves and 8-bit floats to f32, exactly, and back, rounded once to nearest even; the same steps
- * as fold/half.h and fold/fp8.h.
+ * as in fold/half.h and fold/fp8.h.
  *
- * sm_70 knows f16 alone. A bf16 is the upper half of an f32. An E5M2 is the upper half of an f16;
- * an E4M3's magnitude, moved down by one bit, reads as an f16 that is 256 times too small, and only
- * its NaN is then a number (480). Back: above the smallest normal number rounding is an integer
- * addition that carries into the exponent by itself; below, a number is added whose last bit weighs
- * what the smallest denormal weighs. */
+ * Of these types sm_70 converts only f16. A bf16 is the upper half of an f32. An E5M2 is the upper
+ * half of an f16. An E4M3's magnitude, shifted down by one bit, reads as an f16 that is 256 times
+ * too small. Only its NaN then reads as a number (480). Back: above the smallest normal number
+ * rounding is an integer addition, which carries into the exponent by itself. Below it, a number is
+ * added whose last bit weighs as much as the smallest denormal. */
 #include "gpu/ptx_cell.h"
 
 void ptx_widen(const struct ptx *p, struct reg cell, struct reg word, int at)
@@ -40,9 +40,9 @@ void ptx_widen(const struct ptx *p, struct reg cell, struct reg word, int at)
     }
 }
 
-/* An f32's magnitude, in %x0, and its sign, as the code of a small float, in %x1. least: the
- * smallest normal number; counter: 2^23 of the smallest denormals; fraction, bias: of the
- * small float. */
+/* Puts an f32's magnitude into %x0 and its code as a small float, without the sign, into %x1.
+ * least: the smallest normal number. counter: 2^23 of the smallest denormals. fraction, bias: of
+ * the small float. */
 static void round_small(const struct ptx *p, struct reg cell, int fraction, unsigned bias,
                         unsigned least, unsigned counter)
 {
@@ -70,7 +70,7 @@ void ptx_narrow(const struct ptx *p, struct reg cell)
     char c = cell.letter;
     int n = cell.n;
     switch ((int)p->type) {
-    case TUTTI_BF16:                                 /* of a NaN the addition may make anything */
+    case TUTTI_BF16:                                 /* the addition may turn a NaN into anything */
         ptx_say(p, "setp.nan.f32 %%p0, %%%c%d, %%%c%d", c, n, c, n);
         ptx_say(p, "bfe.u32 %%x0, %%%c%d, 16, 1", c, n);
         ptx_say(p, "add.u32 %%x0, %%x0, 0x7fff");
@@ -84,7 +84,7 @@ void ptx_narrow(const struct ptx *p, struct reg cell)
         ptx_say(p, "cvt.u32.u16 %%x0, %%h0");
         ptx_say(p, "selp.b32 %%%c%d, 0x7e00, %%x0, %%p0", c, n);
         break;
-    /* from 61440 on, rounding comes to infinity by itself; from 65536 on it would go too far */
+    /* rounding gives infinity from 61440 on by itself; from 65536 on it would go beyond */
     case TUTTI_F8E5M2:
         round_small(p, cell, 2, 15, 0x38800000, 0x43000000);
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x47800000");
@@ -93,7 +93,7 @@ void ptx_narrow(const struct ptx *p, struct reg cell)
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x7f800000");
         ptx_say(p, "selp.b32 %%%c%d, 0x7e, %%x1, %%p0", c, n);
         break;
-    default:                            /* 464, halfway to the 480 that there is not, goes to 448 */
+    default:                            /* 464, halfway to 480, which has no code, rounds to 448 */
         round_small(p, cell, 3, 7, 0x3c800000, 0x46800000);
         add_sign(p, cell);
         ptx_say(p, "setp.gt.u32 %%p0, %%x0, 0x43e80000");

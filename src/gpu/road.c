@@ -1,6 +1,6 @@
-/* Three roads. small: copies in host memory take part in an operation of one phase. pinned: the
- * pipeline protocol copies to and from its slots. direct: each rank reads the others' device memory
- * where it lies, where the rules say so, with pinned behind it. */
+/* There are three roads. host_copy: copies in host memory take part in an operation of one phase.
+ * pinned: the pipeline protocol copies to and from its slots. direct: each rank reads the others'
+ * device memory in place, if the rules say so; if that cannot be done, pinned follows. */
 #include "gpu/road.h"
 
 #include "coll/select.h"

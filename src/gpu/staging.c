@@ -1,6 +1,6 @@
-/* Registering costs some 100 us a MiB and pins the pages in this process, so only pipelines and
- * bounce memory are registered, once, and stay so until their comm goes. PORTABLE: whichever GPU of
- * this process copies. */
+/* Registering costs some 100 us a MiB and pins the pages in this process. So only pipelines and
+ * bounce memory are registered, once, until their comm ends. PORTABLE: any GPU of this process may
+ * copy. */
 #include "gpu/staging.h"
 
 
@@ -29,7 +29,7 @@ bool staging_is(const struct pin *pin, const void *at, size_t bytes, uint64_t nu
     return pin && pin->listed && pin->at == at && pin->bytes == bytes && pin->number == number;
 }
 
-/* With the lock. From here on the table knows it no more; its users may hold it a while. */
+/* Under the lock. Takes the pin out of the table; its users may hold it for a while. */
 static void pin_let_go(struct pin *pin)
 {
     for (struct pin **at = &table.first; *at; at = &(*at)->next)
@@ -39,7 +39,7 @@ static void pin_let_go(struct pin *pin)
         }
     pin->listed = false;
     if (pin->registered && gpu_enter_to_give(pin->gpu)) {
-        /* refused by a broken context, which does not matter any more */
+        /* a broken context refuses, which does not matter any more */
         gpu_api(pin->gpu)->cuMemHostUnregister(pin->at);
         gpu_leave(pin->gpu);
     }
@@ -58,8 +58,8 @@ static struct pin *pin_find(char *at, size_t bytes, uint64_t number)
     return NULL;
 }
 
-/* Is the context alive? Of the errors of a registration only those count that any other call would
- * meet, too. */
+/* True: the error is one of registration, and the context is alive. False: any other call would
+ * fail, too. */
 static bool pin_harmless(CUresult error)
 {
     return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_OUT_OF_MEMORY

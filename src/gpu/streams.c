@@ -1,5 +1,5 @@
-/* The host learns of the end of copies by events, one behind each round, so that what peers are
- * told has ended has ended. */
+/* The host sees the end of copies by events, one after each round. So a rank tells peers that a
+ * copy has ended only after it has. */
 #include "gpu/streams.h"
 
 #include "base/clock.h"
@@ -30,7 +30,7 @@ static int streams_enter(struct device_streams *streams)
 static void streams_free(struct device_streams *streams)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);
-    if (streams->given_up && gpu_enter_to_give(streams->gpu)) {     /* it may have ended by now */
+    if (streams->given_up && gpu_enter_to_give(streams->gpu)) {     /* they may have ended by now */
         bool idle = call->cuStreamQuery(streams->side[STREAM_IN].stream) != CUDA_ERROR_NOT_READY
                  && call->cuStreamQuery(streams->side[STREAM_OUT].stream) != CUDA_ERROR_NOT_READY;
         gpu_leave(streams->gpu);
@@ -245,8 +245,8 @@ void streams_ended(struct device_streams *streams)
     streams_trim(streams);
 }
 
-/* No word tells of a device's end, so this looks again and again. An answer that is neither yes nor
-   not yet comes from a broken context, whose copies have ended, one way or the other. */
+/* No word tells when a device ends, so this looks again and again. An answer that is neither
+ * success nor "not ready" comes from a broken context, whose copies have ended in any case. */
 void streams_drain(struct device_streams *streams)
 {
     const struct cuda_api *call = gpu_api(streams->gpu);

@@ -1,10 +1,9 @@
-/* Job: a comm's way to one GPU: a stream for what goes out of the device and one for what goes into
- *      it, how far each has come, the pipelines
- * that are registered for it, and its bounce memory.
- * Owns: tutti_comm.gpu.streams: made by the first operation with buffers on that GPU, closed
+/* Job: keep a comm's streams to one GPU: one for copies out of the device, one for copies into it,
+ *      how far each has come, the pipelines registered for it, and its bounce memory.
+ * Owns: tutti_comm.gpu.streams. The first operation with buffers on that GPU makes it; it closes
  *       with the comm.
- * Never: waits, but for streams_drain. Two comms share no stream: one comm's copies never stand
- *        behind another's. */
+ * Never: waits, except in streams_drain; shares a stream between comms, so one comm's copies never
+ *        stand behind another's. */
 #ifndef TUTTI_GPU_STREAMS_H
 #define TUTTI_GPU_STREAMS_H
 
@@ -27,36 +26,36 @@ struct device_streams {
     struct bounce bounce[2];
     struct pin **pipelines;             /* [ranks of the comm] */
     bool busy;                          /* something may be under way */
-    bool given_up;                      /* it did not end: nothing that it touches is used again */
+    bool given_up;                      /* copies did not end: their memory is not used again */
     char words[500];                    /* of the last failure */
 };
 
-/* The comm's streams to this GPU. Whoever advances its operations, one thread at a time. 0,
- * -ENOMEM, -EIO with *why. */
+/* The comm's streams to this GPU, made at first use. Called by the thread that advances the comm's
+ * operations, one at a time. 0, -ENOMEM, -EIO with *why. */
 int streams_of(struct tutti_comm *comm, struct gpu *gpu, struct device_streams **streams,
                struct text *why);
 
-/* All of these begin and end by themselves with the GPU's context; errors are -ENOMEM or -EIO,
- * in streams->words. */
-/* Copies; either address may be the device's. Host to host: at once, by the CPU. */
+/* All of these enter and leave the GPU's context by themselves. Errors are -ENOMEM or -EIO, with
+ * the reason in streams->words. */
+/* Copies. Either address may be the device's. Host to host: at once, by the CPU. */
 int streams_copy(struct device_streams *streams, int side, void *to, bool to_device,
                  const void *from, bool from_device, size_t bytes);
-/* A mark behind all that this side has been given; at most STREAM_MARKS that have not been passed.
- * How many have, since the streams began. */
+/* mark: puts a mark after all that this side was given. room: there is room for one more; at most
+ * STREAM_MARKS have not passed. passed: how many have passed since the streams began. */
 bool streams_room(const struct device_streams *streams, int side);
 int  streams_mark(struct device_streams *streams, int side);
 int  streams_passed(struct device_streams *streams, int side, uint64_t *passed);
-/* 0, or -errno in streams->words: nothing can be asked of the device any more */
+/* 0. -errno, in streams->words: the device can be asked nothing any more. */
 int  streams_lives(struct device_streams *streams);
 
-/* The pipeline of member p lies there now: registers it. */
+/* Registers the pipeline of member p, which is there now. */
 int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes,
                      uint64_t number);
 int  streams_bounce(struct device_streams *streams, int side, size_t bytes);
 
-/* After a success: all has been waited for. */
+/* After a success: all copies have been waited for. */
 void streams_ended(struct device_streams *streams);
-/* After a failure: waits, a second at most, until nothing is under way; else gives the
+/* After a failure: waits until nothing is under way, a second at most. After that it gives the
  * streams up. */
 void streams_drain(struct device_streams *streams);
 
