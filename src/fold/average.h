@@ -1,14 +1,14 @@
-/* Job:   TUTTI_AVG of integers: sums in 64 bits, wrapping, then one division that truncates
+/* Job:   compute TUTTI_AVG of integers: sums in 64 bits, wrapping, then one division that truncates
  *        toward zero.
  * Owns:  nothing.
- * Never: instruction sets; it is the same loop everywhere. No processor divides 64-bit vectors, so
- *        there is nothing to choose.
+ * Never: depends on an instruction set. No processor divides 64-bit vectors, so one loop serves
+ *        all.
  *
- * A block of sums stays in the first-level cache, so dst, which may be a contribution, is written
- * after all of them were read. Elements of at most 32 bits from at most 2^20 ranks sum to less than
- * 2^53: there the division runs in double, several times faster, and is still exact, because a
- * quotient that is not whole is at least 1/divisor away from the next whole number, more than the
- * rounding can bridge. */
+ * A block of sums stays in the first-level cache. dst may be a contribution, so a block of it is
+ * written after that block of all contributions was read. Elements of at most 32 bits from at most
+ * 2^20 ranks sum to less than 2^53. There the division runs in double: several times faster, and
+ * still exact. A quotient that is not whole is at least 1/divisor away from the next whole number,
+ * more than the rounding can bridge. */
 #ifndef FOLD_AVERAGE_H
 #define FOLD_AVERAGE_H
 

@@ -1,6 +1,6 @@
-/* x86-64 with AVX2 and F16C: registers of 32 bytes; halves are widened and narrowed by
- * instructions. Fused multiply-add is not asked for: folding never may fuse. Compiled for a
- * processor the machine may not have; fold.c looks before anything here runs. */
+/* x86-64 with AVX2 and F16C: registers of 32 bytes; instructions widen and narrow halves. The
+ * compiler gets no fused multiply-add, since a fold must never fuse. This is compiled for a
+ * processor that the machine may not have: fold.c checks before anything here runs. */
 #include "fold/table.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
@@ -34,8 +34,8 @@ static void bf16_store(uint8_t *to, vec v)
     _mm_storeu_si128((void *)to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x8)));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
- * it alone. */
+/* E5M2 is the top byte of an f16. E4M3 has an exponent one bit shorter: its magnitude goes one bit
+ * lower, its sign to the top. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)from));

@@ -1,6 +1,6 @@
-/* x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes, so a register is a cache line;
- * masked loads and stores touch exactly the bytes of a short tail. Compiled for a processor the
- * machine may not have; fold.c looks before anything here runs. */
+/* x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes, as large as a cache line. Masked
+ * loads and stores touch exactly the bytes of a short tail. This is compiled for a processor that
+ * the machine may not have: fold.c checks before anything here runs. */
 #include "fold/table.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -16,7 +16,7 @@ static vec f16_load(const uint8_t *from)
     return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)from));
 }
 
-/* Every lane is wanted; without a mask it is a macro that gcc warns about at -O0. */
+/* The mask takes every lane. The form without a mask is a macro that gcc warns about at -O0. */
 static void f16_store(uint8_t *to, vec v)
 {
     __m256i all = _mm512_maskz_cvtps_ph((__mmask16)0xffff, (__m512)v, _MM_FROUND_TO_NEAREST_INT);
@@ -45,8 +45,8 @@ static void tail_store(uint8_t *to, const uint8_t *from, size_t bytes)
     _mm512_mask_storeu_epi8(to, (UINT64_C(1) << bytes) - 1, (__m512i)vector_load(from));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
- * it alone. */
+/* E5M2 is the top byte of an f16. E4M3 has an exponent one bit shorter: its magnitude goes one bit
+ * lower, its sign to the top. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)from));

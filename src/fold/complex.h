@@ -1,13 +1,14 @@
-/* Job:   the complex product of one vector register: parts stand in pairs, the real one first.
+/* Job:   multiply complex numbers in one vector register: parts stand in pairs, the real one first.
  * Owns:  nothing.
- * Never: sums, which are sums of the parts. The including file has included lanes.h and written,
- *        for bits 32 and 64,
- *        pair_even_<bits>, pair_odd_<bits>   each pair has its first, its second part twice
- *        pair_swap_<bits>                    each pair has its parts changed over
+ * Never: adds them: a sum is the sum of the parts.
  *
- * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself: ac + (-bd) is ac -
- * bd, so the sign of bd is turned and one addition serves both parts. Infinities are not looked for
- * as C's Annex G does: what comes out as NaN stays NaN. */
+ * The including file has included vector.h and written, for bits 32 and 64,
+ *        pair_even_<bits>, pair_odd_<bits>   each pair has its first, its second part twice
+ *        pair_swap_<bits>                    each pair has its parts exchanged
+ *
+ * (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded by itself. ac + (-bd) is
+ * ac - bd, so the sign of bd is inverted, and one addition serves both parts. Infinities are not
+ * treated as in C's Annex G: a NaN stays a NaN. */
 #ifndef FOLD_PAIRS_H
 #define FOLD_PAIRS_H
 

@@ -1,8 +1,8 @@
-# Options of single files in src/fold/; included by the list that makes the library's target, before
-# the target. Folding may neither fuse nor reorder: every instruction set gives the same bits. The
-# other instruction sets are compiled in on every x86-64 build and chosen by what the machine has;
-# on other processors the files compile to an empty table. For a debugger they have lines, but no
-# variables: to write those down is nearly half of their compilation.
+# Options of single files in src/fold/. The list that makes the library's target includes this
+# before the target. Folding may neither fuse nor reorder, so that every instruction set gives the
+# same bits. Every x86-64 build compiles the other instruction sets; the machine decides which one
+# runs. On other processors these files compile to an empty table. For a debugger the files have
+# lines, but no variables: to write those takes nearly half of their compilation.
 file(GLOB fold_sources ${CMAKE_CURRENT_LIST_DIR}/*.c)
 set(fold_options "-ffp-contract=off;-fno-fast-math;$<$<CONFIG:Debug,RelWithDebInfo>:-g1>")
 set_source_files_properties(${fold_sources} PROPERTIES COMPILE_OPTIONS "${fold_options}")

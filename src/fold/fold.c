@@ -1,8 +1,8 @@
-/* Names, sizes, refusals, and the one choice of an instruction set.
+/* Names, sizes, refusals, and the choice of an instruction set.
  *
- * The choice is made before main by a constructor and never changes, so no two threads can meet in
- * it; whoever comes earlier still, from a constructor of his own, gets the same answer computed for
- * him alone. After that fold_find is four loads. */
+ * A constructor makes the choice before main. It never changes, so no two threads meet in it. A
+ * caller that comes earlier, from a constructor of its own, gets the same answer, computed for that
+ * call only. After the choice fold_find is four loads. */
 #include "fold/fold.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 struct type_row {
     const char *name;
     size_t      size;
-    const char *refused; /* why it lacks the operations it lacks; NULL: it lacks none */
+    const char *refused; /* why some operations are not allowed; NULL: all are */
 };
 
 #define FLOAT(name)                                                                                \
@@ -52,11 +52,12 @@ static const char *const ops[] = {
 
 enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] };
 
-static const struct table *chosen; /* written by the constructor alone */
+static const struct table *chosen; /* only the constructor writes it */
 
 static const struct table *fold_table_of(const char *isa);
 
-/* TUTTI_ISA, if it can be had; joining refuses it where it cannot. */
+/* TUTTI_ISA's table, if this machine and build have it, else the best. Joining refuses a set that
+ * is missing. */
 static const struct table *fold_choose(void)
 {
     const char *wanted;

@@ -1,21 +1,22 @@
-/* Job:   8-bit floats to f32 and back, one vector register of f32 at a time, in the compiler's
- *        vector types.
+/* Job:   convert 8-bit floats to f32 and back, one vector register of f32 at a time, in the
+ *        compiler's vector types.
  * Owns:  nothing.
- * Never: memory; how bytes come into lanes of 32 bits and back is each instruction set's.
+ * Never: touches memory: each instruction set moves bytes into lanes of 32 bits and back.
  *
  *          sign, exponent, fraction   bias   largest          NaN
  *   E4M3   1 + 4 + 3                  7      448 = 0x7e       0x7f, 0xff; there is no infinity
  *   E5M2   1 + 5 + 2                  15     57344 = 0x7b     above 0x7c, which is infinity; the
  *                                                             top byte of an f16
  *
- * Widening. An f16 with the bits of an E4M3 shifted to the top of its magnitude is 256 times too
- * small and nothing else, since its exponent counts from 15 and not from 7; denormals stay
- * denormals. Processors that widen f16 get both types that way, exactly.
+ * Widening. The bits of an E4M3, shifted to the top of an f16's magnitude, read as an f16 that is
+ * 256 times too small, since its exponent counts from 15 and not from 7. Nothing else differs;
+ * denormals stay denormals. Processors that widen f16 widen both types that way, exactly.
  *
  * Narrowing rounds the f32 once, to nearest even, never by way of f16. Above the smallest normal
- * number rounding is an integer addition that carries into the exponent by itself; below, the last
- * bit of the number added weighs what the smallest denormal weighs, so the addition rounds as it
- * must. Comparisons are signed: magnitudes are, and base SSE2 has no others. */
+ * number rounding is an integer addition, which carries into the exponent by itself. Below it, the
+ * last bit of the number added weighs as much as the smallest denormal, so the addition rounds as
+ * it must. Comparisons are signed: magnitudes are never negative, and base SSE2 has no unsigned
+ * ones. */
 #ifndef FOLD_SMALL_H
 #define FOLD_SMALL_H
 
@@ -26,17 +27,17 @@ static inline vec fp8_more(vec a, int32_t than)
     return (vec)((i32v)a > (i32v)vector_all_32((uint32_t)than));
 }
 
-/* v: an E4M3 that was read as an f16. Its NaN was read as the 480 that would come after the
- * largest number. */
+/* v: an E4M3 that was read as an f16. Its NaN was read as 480, which would follow the largest
+ * number. */
 static inline vec fp8_from_f16_e4m3(vec v)
 {
     v = vector_prod_f32(v, (vec)((f32v){0} + 256.0f));
     return v | (fp8_more(v & vector_all_32(INT32_MAX), 0x43efffff) & vector_all_32(0x7fc00000));
 }
 
-/* One element in the low byte of each lane, nothing above it. A denormal counts in units of the
- * last place, like any integer. last: the largest code of a number; beyond: what is not in the bits
- * of the codes after it. */
+/* The element is in the low byte of each lane, with zeros above it. A denormal is a count of units
+ * of the last place, and is converted like any integer. last: the largest code of a number. beyond:
+ * the bits that the codes after it lack. */
 #define SMALL_WIDE(type, fraction, bias, unit, last, beyond) \
     static inline vec fp8_wide_##type(vec byte) \
     { \
@@ -49,7 +50,7 @@ static inline vec fp8_from_f16_e4m3(vec v)
         return wide | (vec)((u32v)(byte ^ rest) << 24); \
     }
 
-/* The code of a magnitude in range. least: the smallest normal number; counter: 2^23 of the
+/* The code of a magnitude in range. least: the smallest normal number. counter: 2^23 of the
  * smallest denormals. */
 #define SMALL_CODE(type, fraction, bias, least, counter)                                           \
     static inline vec fp8_code_##type(vec rest)                                                    \
@@ -68,8 +69,7 @@ SMALL_CODE(e4m3, 3, 7, 0x3c800000, 0x1p14f)
 SMALL_CODE(e5m2, 2, 15, 0x38800000, 0x1p7f)
 /* clang-format on */
 
-/* 464 lies halfway between 448 and the 480 that would come next, and goes to 448, whose
- * code is even. */
+/* 464 is halfway between 448 and 480, which would come next. It goes to 448, whose code is even. */
 static inline vec fp8_round_e4m3(vec v)
 {
     vec rest = v & vector_all_32(INT32_MAX);
@@ -77,8 +77,8 @@ static inline vec fp8_round_e4m3(vec v)
     return vector_pick(fp8_more(rest, 0x43e80000), vector_all_32(0x7f), code);
 }
 
-/* From 61440, halfway between 57344 and 65536, rounding comes to infinity by itself; from 65536 on
- * it would go too far. */
+/* From 61440, halfway between 57344 and 65536, rounding gives infinity by itself. From 65536 on it
+ * would go beyond. */
 static inline vec fp8_round_e5m2(vec v)
 {
     vec rest = v & vector_all_32(INT32_MAX);

@@ -1,8 +1,9 @@
-/* Job:   f16 and bf16 to f32 and back, one element, in software.
+/* Job:   convert one f16 or bf16 to f32 and back, in software.
  * Owns:  nothing.
- * Never: vectors, operations. Rounds to nearest, ties to even, once; denormals are exact both ways;
- *        overflow is an infinity. Every NaN becomes the one positive quiet NaN of the type it is
- *        written in. */
+ * Never: uses vectors; computes.
+ *
+ * Rounds to nearest, ties to even, once. Denormals are exact both ways. Overflow is an infinity.
+ * Every NaN becomes the one positive quiet NaN of the type it is written in. */
 #ifndef FOLD_HALF_H
 #define FOLD_HALF_H
 

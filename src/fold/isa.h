@@ -1,11 +1,11 @@
-/* Job:   which instruction sets of the tables this processor and its system can run.
+/* Job:   find which instruction sets of the tables this processor and its system can run.
  * Owns:  nothing.
- * Never: which one is best; that is fold.c.
+ * Never: chooses the best (fold.c).
  *
- * The compiler's own query also asks the system whether it saves the wide registers; F16C is asked
- * by hand because clang's does not know it. cpuid costs a microsecond or more in a virtual machine:
- * not for every operation.
- * The query must be made ready by hand where it may be asked from a constructor. */
+ * The compiler's own query also asks the system whether it saves the wide registers. F16C is asked
+ * by cpuid, since clang's query does not have it. cpuid costs a microsecond or more in a virtual
+ * machine: not for every operation. The query must be initialised (__builtin_cpu_init) if a
+ * constructor may use it. */
 #ifndef FOLD_ISA_H
 #define FOLD_ISA_H
 

@@ -1,15 +1,17 @@
-/* Job:   all kernels of one instruction set, and their table.
+/* Job:   define all kernels of one instruction set, and their table.
  * Owns:  nothing.
- * Never: instructions; the walk over memory, which is walk.h. The including file has defined
- *        LANES_BYTES, included lanes.h, written what walk.h and pairs.h ask for, and
+ * Never: uses instructions; walks over memory (loop.h).
+ *
+ * The including file has defined LANES_BYTES, included vector.h, written what loop.h and complex.h
+ * need, and
  *        f16_load, f16_store, bf16_load, bf16_store           a register of f32 from and to
  *                                                             LANES_BYTES / 4 halves
  *        f8e4m3_load, f8e5m2_load                             a register of f32 from LANES_BYTES /
  *                                                             4 8-bit floats
  *        bytes_store                                          the low byte of each lane of 32 bits
  *                                                             to LANES_BYTES / 4 bytes
- *        KERNELS_TABLE, KERNELS_ISA                           what the table is called, and its
- *                                                             instruction set */
+ *        KERNELS_TABLE, KERNELS_ISA                           the table's name, and its instruction
+ *                                                             set */
 #ifndef FOLD_KERNELS_H
 #define FOLD_KERNELS_H
 
@@ -39,7 +41,7 @@ static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_
                                                                     finish, store, scale});        \
     }
 
-/* Complex numbers where the parts do not meet: twice as many parts. */
+/* Complex operations that treat the parts separately: twice as many parts. */
 #define KERNEL_PARTS(name, parts)                                                                  \
     static void kernel_##name(void *dst, const void *const src[], int n, size_t count,             \
                               int divisor)                                                         \
@@ -70,7 +72,7 @@ static inline void f8e5m2_store(uint8_t *to, vec v) { bytes_store(to, fp8_round_
     KERNEL_SCALED(bits, bits / 8, LANES_BYTES, vector_load, vector_prod_##bits, vector_sum_##bits, \
                   vector_as_is, vector_store)
 
-/* acc: the type accumulated in; a half has half a register of storage per register of accumulators,
+/* acc: the type accumulated in. A half has half a register of storage per register of accumulators,
  * and so on. */
 #define KERNELS_FLOAT(type, size, acc, unit, load, store)                                          \
     KERNEL(sum_##type, size, unit, load, vector_sum_##acc, vector_finish_##acc, store)             \

@@ -1,23 +1,24 @@
-/* Job:   the walk of a kernel over memory, for every type and operation.
+/* Job:   walk over memory for a kernel of any type and operation.
  * Owns:  nothing.
- * Never: instructions, types, operations: a kernel hands those in as a shape. The including file
- *        has defined LANES_BYTES, included lanes.h, and written tail_load and tail_store: fewer
- *        bytes than a register from and to memory, touching no byte beside them.
+ * Never: has instructions, types or operations: a kernel passes them as a shape.
  *
- * A unit is what one register carries: LANES_BYTES of storage, or a half or a quarter of that where
- * elements are widened. For each tile of four units it reads every contribution once, in order,
- * into four registers, and writes the result once: accumulators never touch memory, so a half is
- * never rounded on the way. Reads and writes are n + 1 per element, each line is used up at once.
- * Four registers hide the latency of one addition behind three others.
+ * The including file has defined LANES_BYTES, included vector.h, and written tail_load and
+ * tail_store. These move fewer bytes than a register from and to memory, and touch no other byte.
+ *
+ * A unit is the storage of one register: LANES_BYTES, or a half or a quarter of it if elements are
+ * widened. For each tile of four units the walk reads every contribution once, in order, into four
+ * registers, and writes the result once. Accumulators never touch memory, so a half is never
+ * rounded on the way. There are n + 1 reads and writes per element, and each line is used up at
+ * once. Four registers hide the latency of one addition behind three others.
  *
  * The tail. Elements after the last whole unit belong to a last unit that overlaps the one before.
- * It is folded first, while dst, which may be one of the contributions, is still as it was, and
- * written last: the overlap gets the same bits twice. Less than one unit in all goes through a
- * register-sized buffer. So no element ever takes another path of arithmetic than its neighbours.
+ * It is folded first, while dst, which may be one of the contributions, is unchanged. It is written
+ * last, so the overlap gets the same bits twice. Less than one unit in all goes through a buffer of
+ * a register's size. So no element takes another path of arithmetic than its neighbours.
  *
- * Factors. Where each contribution has one, it is spread over a register once per call for the
- * first ranks, and once per tile for ranks beyond, of which there may be any number. A shape
- * without scale compiles to a walk that knows nothing of them. */
+ * Factors. The factor of a contribution is spread over a register: once per call for the first
+ * LOOP_KEPT ranks, once per tile for the others, of any number. A shape without scale compiles to a
+ * walk without factors. */
 #ifndef FOLD_WALK_H
 #define FOLD_WALK_H
 
@@ -25,7 +26,7 @@
 
 enum { LOOP_KEPT = 16 };
 
-/* Constants where it is inlined, which is what makes one walk into a tight loop per kernel. */
+/* Constants after inlining: so one walk becomes a tight loop per kernel. */
 struct fold_shape {
     size_t size; /* bytes of one element */
     size_t unit; /* bytes of storage per register */
@@ -36,7 +37,7 @@ struct fold_shape {
     vec (*scale)(vec v, vec factor); /* NULL: contributions have no factors */
 };
 
-/* What a call brings beside its contributions. */
+/* What a call has beside its contributions. */
 struct given {
     int                divisor;
     const void *const *factor;
@@ -129,7 +130,7 @@ LOOP_INLINE void loop_span(uint8_t *to, const void *const src[], int n, size_t b
         s.store(to + bytes - s.unit, last);
 }
 
-/* Two contributions have a walk of their own: its pointers stay in registers. With factors that
+/* Two contributions have a walk of their own, whose pointers stay in registers. With factors that
  * gains little. */
 LOOP_INLINE void loop_all(void *dst, const void *const src[], int n, size_t count, struct given g,
                           struct fold_shape s)

@@ -1,5 +1,5 @@
-/* aarch64: registers of 16 bytes; NEON and its f16 conversions belong to the base, so there is
- * nothing to look for. */
+/* aarch64: registers of 16 bytes. NEON and its f16 conversions belong to the base, so nothing is
+ * checked. */
 #include "fold/table.h"
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
@@ -38,8 +38,8 @@ static uint8x8_t neon_four(const uint8_t *from)
     return vreinterpret_u8_u32(vdup_n_u32(four));
 }
 
-/* E5M2 is the top byte of an f16. An E4M3's exponent is a bit shorter: the sign stays above
- * it alone. */
+/* E5M2 is the top byte of an f16. E4M3 has an exponent one bit shorter: its magnitude goes one bit
+ * lower, its sign to the top. */
 static vec f8e5m2_load(const uint8_t *from)
 {
     uint16x4_t bytes = vget_low_u16(vshll_n_u8(neon_four(from), 8));

@@ -1,8 +1,8 @@
-/* The kernels every machine can run: registers of 16 bytes, which the compiler maps to what the
- * target's base has (SSE2 on x86-64, scalars where there are none), halves converted one element at
- * a time by half.h, 8-bit floats four at a time by small.h. It is the yardstick the other sets are
- * held against, bit for bit. In cache it has about a third of avx512's speed; halves cost a few ns
- * per element, 8-bit floats about one. */
+/* The kernels that every machine can run: registers of 16 bytes, which the compiler maps to the
+ * target's base (SSE2 on x86-64, scalars if it has no vectors). half.h converts halves one element
+ * at a time; fp8.h converts 8-bit floats four at a time. The other sets are tested against this
+ * one, bit for bit. In cache it has about a third of avx512's speed. Halves cost a few ns per
+ * element, 8-bit floats about one. */
 #define LANES_BYTES 16
 #include "fold/tail.h"
 #include "fold/half.h"

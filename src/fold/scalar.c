@@ -1,6 +1,6 @@
-/* lanes.h with one lane: the same rules, and so the same bits. Floats are written with every NaN as
- * the one quiet NaN, here after each step, which changes nothing: whatever meets a NaN is one. MIN
- * and MAX of floats compare them as integers; see there. */
+/* vector.h with one lane: the same rules, and so the same bits. Every NaN is written as the one
+ * quiet NaN, here after each step. That changes nothing, since a NaN and any number give a NaN. MIN
+ * and MAX of floats compare them as integers, as in vector.h. */
 #include "fold/scalar.h"
 
 #include <stdbool.h>

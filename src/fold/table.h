@@ -1,6 +1,6 @@
-/* Job:   what each instruction set hands to fold.c: a table of kernels, type by operation.
+/* Job:   declare what each instruction set gives to fold.c: a table of kernels, type by operation.
  * Owns:  nothing; the tables are constants.
- * Never: the choice between the sets; that is fold.c alone. */
+ * Never: chooses a set (fold.c). */
 #ifndef FOLD_TABLE_H
 #define FOLD_TABLE_H
 

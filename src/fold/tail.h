@@ -1,11 +1,10 @@
-/* Job:   fewer bytes than a register, from and to memory, where the processor has no masked load.
+/* Job:   move fewer bytes than a register from and to memory, for processors without a masked load.
  * Owns:  nothing.
- * Never: a byte beside those asked for: they may be another rank's, or not there at all. Bytes of
- *        the register beyond are 0.
+ * Never: touches another byte: it may be another rank's, or not there at all.
  *
- * Two overlapping moves of a power of two cover any length without a loop or a call. A register is
- * put together from integers: bytes written one way and read back in another stall the processor
- * for 6 ns, and that for each rank of a tiny all_reduce. */
+ * The other bytes of the register are 0. Two overlapping moves of a power of two cover any length
+ * without a loop or a call. A register is built from integers: bytes that are written with one
+ * width and read with another stall the processor for 6 ns, for each rank of a tiny all_reduce. */
 #ifndef FOLD_FEW_H
 #define FOLD_FEW_H
 
@@ -30,8 +29,7 @@ static inline void tail_copy(uint8_t *to, const uint8_t *from, size_t bytes)
     }
 }
 
-/* The first byte is the lowest, 1 to 8 of them. Where two loads overlap, both bring the
- * same bits. */
+/* 1 to 8 bytes; the first is the lowest. Where two loads overlap, both give the same bits. */
 static inline uint64_t tail_word(const uint8_t *from, size_t bytes)
 {
     uint16_t low2, high2;
@@ -59,7 +57,7 @@ static inline uint64_t tail_word_at(const uint8_t *from, size_t bytes, size_t at
     return at < bytes ? tail_word(from + at, bytes - at) : 0;
 }
 
-/* Named one by one: from a loop the register would be put together in memory. */
+/* Named one by one: a loop would build the register in memory. */
 #if LANES_BYTES == 16
 static inline vec tail_words(const uint8_t *from, size_t bytes)
 {

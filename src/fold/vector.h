@@ -1,15 +1,15 @@
-/* Job:   the arithmetic of one vector register, in the compiler's vector types: what load, step and
- *        finish of a kernel are made of.
+/* Job:   define the arithmetic of one vector register, in the compiler's vector types: the parts of
+ *        a kernel's load, step and finish.
  * Owns:  nothing.
- * Never: pointers to more than one vector, counts, contributions; that is kernels.h.
+ * Never: handles pointers to more than one vector, counts or contributions (kernels.h).
  *
- * Included once by the file of each instruction set, which first defines LANES_BYTES, the width of
+ * The file of each instruction set includes this once. Before, it defines LANES_BYTES, the width of
  * its registers. The compiler's vector types compile to that set's own instructions at -O1 already,
- * do not depend on an optimiser that recognises loops, and mean the same on every target; so every
- * set shares this text, and with it the bits of its results.
+ * do not depend on an optimiser that recognises loops, and mean the same on every target. So all
+ * sets share this text, and give the same bits.
  *
- * One type, vec, carries a register through everything; each function reads it as the lanes
- * it needs. */
+ * One type, vec, carries a register through all functions. Each function reads it as the lanes it
+ * needs. */
 #ifndef FOLD_LANES_H
 #define FOLD_LANES_H
 
@@ -54,8 +54,8 @@ static inline vec vector_as_is(vec v, int divisor)
     return v;
 }
 
-/* Integers. SUM and PROD do not depend on the sign: they wrap, and are computed unsigned. A truth
- * value travels as a lane of ones or zeros and is cut to 0 or 1 at the end. */
+/* Integers. SUM and PROD wrap and do not depend on the sign, so they are computed unsigned. A truth
+ * value is a lane of ones or zeros, cut to 0 or 1 at the end. */
 #define LANES_UNSIGNED(bits) \
     static inline vec vector_all_##bits(uint##bits##_t x) { return (vec)((u##bits##v){0} + x); } \
     static inline vec vector_sum_##bits(vec a, vec b) \
@@ -106,19 +106,19 @@ static inline vec vector_xor(vec a, vec b) { return a ^ b; }
                                     divisor); \
     }
 
-/* f32 to bf16, to nearest even, left in the low half of each lane. NaNs are the quiet one by now,
- * whose low half is 0. */
+/* f32 to bf16, to nearest even, in the low half of each lane. Before, every NaN was made the quiet
+ * one, whose low half is 0. */
 static inline vec vector_round_bf16(vec v)
 {
     u32v bits = (u32v)v;
     return (vec)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Floats, MIN and MAX: as signed integers. Turning over the magnitude bits of negative numbers
- * makes the order of floats the order of integers, -0 < +0 included; the turn is its own inverse. A
- * NaN's magnitude is above infinity's: with the sign set it is below everything, without it above,
- * so load gives it the sign that makes it win. Halves and 8-bit floats need no widening here.
- * `largest` is the greatest magnitude that is no NaN: infinity, or E4M3's largest number. */
+/* Floats, MIN and MAX: as signed integers. If the magnitude bits of negative numbers are inverted,
+ * the order of floats is the order of integers, -0 < +0 included. A second inversion restores them.
+ * A NaN's magnitude is above infinity's: with the sign set it is below everything, without it
+ * above. So load gives it the sign that makes it win. Halves and 8-bit floats need no widening
+ * here. `largest` is the greatest magnitude that is no NaN: infinity, or E4M3's largest number. */
 #define LANES_TURN(bits) \
     static inline vec vector_turn_##bits(vec v) \
     { \
@@ -177,7 +177,7 @@ LANES_EXTREME(f32, 32, 0x7f800000, 0x7fc00000)
 LANES_EXTREME(f64, 64, 0x7ff0000000000000, 0x7ff8000000000000)
 /* clang-format on */
 
-/* Every place of a register the same element of 1 to 16 bytes. */
+/* A register with the same element, of 1 to 16 bytes, in every place. */
 static inline vec vector_spread(const uint8_t *one, size_t size)
 {
     static const uint64_t first[8] = {UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0, UINT64_MAX, 0};
