@@ -1,11 +1,11 @@
-/* One loop over everything that can happen: a rank ends, a rank writes, a signal comes,
- * a time is up.
+/* One loop handles all events: a rank ends, a rank writes, a signal comes, a time is over.
  *
- * The end of a job. A rank fails at t: the others are left alone for MOMENT, because most fail or
- * end by themselves, with a better message than we could give; then SIGTERM, at t + grace SIGKILL.
- * A signal to end, the deadline, or a reader of our output that has gone (where a program by itself
- * would get SIGPIPE): the same without the moment. When all ranks are gone, what they left behind
- * (launch/orphans) gets a moment, SIGTERM, grace, SIGKILL.
+ * The end of a job. A rank fails at t. The others are left alone for MOMENT_NS, because most fail
+ * or end by themselves, with a better message than ours. Then they get SIGTERM, and at t + grace
+ * SIGKILL. There is no such moment after a signal to end, after the deadline, or when the reader of
+ * our output has gone (a program without a launcher would then get SIGPIPE). When all ranks have
+ * ended, the processes that they left behind (launch/orphans) get a moment, SIGTERM, grace,
+ * SIGKILL.
  * Start-up cost: the arena and one fork a rank; nothing waits for an exec. */
 #include "launch/attempt.h"
 
@@ -62,7 +62,7 @@ static int prepare(struct attempt *a, struct text *why)
     if (r == 0)
         r = children_begin(&a->children, a->job->size, &a->arena);
     if (r == 0 && (a->job->size > 1 || a->job->tag))
-        /* alone it writes to the terminal itself: progress bars stay as they are */
+        /* a single rank writes to the terminal itself: progress bars stay as they are */
         r = relay_gather(a->relay, a->job->size);
     if (r < 0)
         text_add(why, "%s", error_text(r));
@@ -146,7 +146,7 @@ static void hear_signals(struct attempt *a, uint64_t now)
         if (a->sweeping)
             orphans_signal(SIGTERM);
         begin_end(a, ENDING_TOLD, now, UINT64_MAX);
-        a->term_ns = UINT64_MAX;         /* what we were sent has taken its place */
+        a->term_ns = UINT64_MAX;         /* the signal that we passed on replaces it */
     }
 }
 
@@ -178,7 +178,7 @@ static void steps(struct attempt *a, uint64_t now)
     }
 }
 
-/* true: there is somebody to wait for. */
+/* True: a rank or an orphan is left to wait for. */
 static bool goes_on(struct attempt *a, uint64_t now)
 {
     if (a->children.living)

@@ -1,6 +1,6 @@
-/* Job: one start of all ranks, from the arena to the last process.
- * Owns: the arena it makes.
- * Never: whether to start again, what to say about it. */
+/* Job: run one start of all ranks, from the arena to the last process.
+ * Owns: the arena that it makes.
+ * Never: decides to start again; reports. */
 #ifndef TUTTI_LAUNCH_ATTEMPT_H
 #define TUTTI_LAUNCH_ATTEMPT_H
 
@@ -9,8 +9,8 @@
 #include "launch/relay.h"
 #include "launch/start.h"
 
-/* What set off the end; the first one stands, but NOT_STARTED replaces FAILED (the failed rank
- * was none). */
+/* What began the end. The first one counts, but NOT_STARTED replaces FAILED: the failed rank never
+ * ran the program. */
 enum attempt_ending {
     ENDING_NONE, ENDING_FAILED, ENDING_TIMED_OUT, ENDING_TOLD, ENDING_UNREAD, ENDING_NOT_STARTED
 };
@@ -25,7 +25,7 @@ struct attempt {
     int verify;
     uint64_t deadline_ns;                /* UINT64_MAX: none */
     int64_t number;
-    bool sweeps;                         /* launch/orphans is at work */
+    bool sweeps;                         /* launch/orphans can be used */
 
     struct arena arena;
     struct children children;
@@ -33,15 +33,15 @@ struct attempt {
     struct program program;
 
     enum attempt_ending ending;
-    int told_by;                         /* the signal, if that was it */
+    int told_by;                         /* the signal of ENDING_TOLD */
     int living_then;                     /* ranks living when the end began */
     struct start_failure failure;
     uint64_t term_ns, kill_ns, leave_ns; /* next steps of the end; UINT64_MAX: none, or done */
     bool sweeping, killed;
 };
 
-/* Runs it to its end; afterwards ending, children and failure say how it went. -errno with a
- * sentence in why: nothing was started. */
+/* Runs it to its end. Then ending, children and failure say how it went. -errno with *why: nothing
+ * was started. */
 int  attempt_run(struct attempt *a, struct text *why);
 void attempt_free(struct attempt *a);
 

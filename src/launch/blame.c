@@ -1,11 +1,12 @@
-/* Who failed first. When one rank dies, the others fail because of it, within a millisecond or so;
- * and the one that died may be the last to be reaped (a process gives back its memory before it
- * becomes a zombie). So what the ranks themselves found counts most, in this order:
- *   1. the rank by whose absence the joining failed;
+/* The search for the rank that failed first. When one rank dies, the others fail because of it,
+ * within a millisecond or so. The dead rank may even be reaped last, since a process gives its
+ * memory back before it becomes a zombie. So what the ranks themselves found counts most, in this
+ * order:
+ *   1. the rank whose absence made the joining fail;
  *   2. the rank that a verdict in the arena names: died before left, the world before other comms;
  *   3. a rank that had joined and was killed by a signal that is not ours;
- *   4. the order in which we saw the ends, a signal before an exit status where that is a tie.
- * A rank that ended only after we told it to is never blamed, nor one with exit status 0.
+ *   4. the order in which we saw the ends; in a tie a signal counts before an exit status.
+ * A rank that ended only after we had told it to is never blamed, nor one with exit status 0.
  * Cost: read once, after a failure, when all ranks have ended. */
 #include "launch/children.h"
 

@@ -1,6 +1,6 @@
-/* Children are waited for by number and any other child is reaped in passing: orphans of ranks come
- * to us (launch/orphans). A rank that has ended stays a zombie until it is reaped here, so its
- * number cannot come to mean another process while we may still send it signals. */
+/* Any child that has ended is reaped, also one that is no rank: orphans of ranks become our
+ * children (launch/orphans). A rank that has ended stays a zombie until it is reaped here. So its
+ * number cannot become another process while we may still send it signals. */
 #include "launch/children.h"
 
 #include "os/futex.h"
@@ -61,7 +61,7 @@ void children_reap(struct children *children)
             }
         reap_take(pid);
     }
-    /* No child is left: those we know of have ended, nobody knows how. */
+    /* No child is left: the other ranks have ended, too, and nobody can say how. */
     for (int r = 0; pid < 0 && r < children->size; r++)
         if (children->child[r].started && !children->child[r].ended)
             note(children, r, PROCESS_END_UNKNOWN);
@@ -74,8 +74,8 @@ void children_pass(const struct children *children, int number)
             kill(children->child[r].pid, number);
 }
 
-/* A rank that was killed while it held much memory is dead long before it can be reaped; its
- * mark knows. */
+/* A rank that was killed while it held much memory is dead long before it can be reaped. Its mark
+ * shows the death before. */
 static void note_dead(struct children *children)
 {
     for (int r = 0; r < children->size; r++)

@@ -1,4 +1,5 @@
-/* Job: what a launcher is asked for: a program as N ranks; how they are bound, ended, restarted.
+/* Job: describe what a launcher is asked for: a program as N ranks; how they are bound, ended,
+ *      restarted.
  * Owns: nothing.
  * Never: runs it (supervisor.h). */
 #ifndef TUTTI_LAUNCH_JOB_H
@@ -9,13 +10,13 @@
 
 enum job_bind { JOB_BIND_NONE, JOB_BIND_CORE, JOB_BIND_NUMA };
 
-/* as env, timeout, and a shell */
+/* as in env, timeout and a shell */
 enum { JOB_TIMED_OUT = 124, JOB_NOT_EXECUTABLE = 126, JOB_NOT_FOUND = 127, JOB_UNREAD = 141 };
 
 struct job {
     int size;
     enum job_bind bind;
-    int64_t timeout_ms;          /* of the whole job, restarts included; not above 0: none */
+    int64_t timeout_ms;          /* of the whole job, restarts included; 0 or less: none */
     /* from the first failure, or a signal to end, to SIGKILL; negative: never */
     int64_t grace_ms;
     int64_t restarts;            /* how often the job may start again after a failure */

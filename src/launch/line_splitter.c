@@ -1,6 +1,6 @@
-/* What was read is cut at once and passed on from where it lies; only an unfinished line is kept. A
- * carriage return ends a line too, so that a progress bar moves. A line of more than LINE_MOST
- * bytes goes on in pieces.
+/* What was read is cut at once and passed on from the read buffer; only an unfinished line is kept.
+ * A carriage return ends a line, too, so that a progress bar moves. A line of more than LINE_MOST
+ * bytes is passed on in pieces.
  * Cost: a search for the ends, and a copy of what is unfinished. */
 #include "launch/line_splitter.h"
 
@@ -47,7 +47,7 @@ static void pass_line(struct line_splitter *l, const char *bytes, size_t n)
     }
 }
 
-/* How many bytes the first line has, its end included; 0: it does not end here. */
+/* Bytes of the first line, its end included; 0: it does not end here. */
 static size_t first_line(const char *bytes, size_t n)
 {
     const char *feed = memchr(bytes, '\n', n);
@@ -58,8 +58,7 @@ static size_t first_line(const char *bytes, size_t n)
     return (size_t)(back - bytes) + (back + 1 == feed ? 2 : 1);
 }
 
-/* How many bytes all lines that end here have. Where no tag goes between them they are passed
- * on as one. */
+/* Bytes of all lines that end here. If no tag goes between them, they are passed on as one. */
 static size_t all_lines(const char *bytes, size_t n)
 {
     const char *feed = memrchr(bytes, '\n', n);

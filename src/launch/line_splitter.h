@@ -1,6 +1,6 @@
-/* Job: cut what one rank writes to one stream into lines, and put them into the outlet.
+/* Job: cut what one rank writes to one stream into lines, and put them into the output stream.
  * Owns: nothing shared.
- * Never: descriptors, order among ranks. */
+ * Never: handles descriptors, or the order among ranks. */
 #ifndef TUTTI_LAUNCH_LINE_SPLITTER_H
 #define TUTTI_LAUNCH_LINE_SPLITTER_H
 
@@ -18,7 +18,7 @@ struct line_splitter {
 };
 
 void line_splitter_take(struct line_splitter *l, const char *bytes, size_t n);  /* n > 0 */
-/* the unfinished line as it is: it may be a prompt */
+/* Shows the unfinished line as it is: it may be a prompt. */
 void line_splitter_show(struct line_splitter *l);
 void line_splitter_end(struct line_splitter *l);  /* the same, and frees */
 

@@ -1,7 +1,7 @@
-/* A rank's children are its own business while it lives. When it ends, they are orphans; being a
- * subreaper, the launcher becomes their parent, learns by wait whether there are any (the usual
- * answer, no, costs one system call), and only then looks for their numbers in /proc. Their
- * children come to us in the same way when they end. */
+/* A rank's children are its own business while it lives. When it ends, they are orphans. The
+ * launcher is a subreaper and becomes their parent. It asks by a wait whether there are any: the
+ * usual answer, no, costs one system call. Only then does it look for their numbers in /proc. Their
+ * own children become ours in the same way when they end. */
 #include "launch/orphans.h"
 
 #include "os/file.h"
@@ -27,7 +27,7 @@ bool orphans_begin(void)
     return !orphans_any() && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-/* The parent's number: the second word behind the name's last bracket. */
+/* The parent's number: the second word after the last bracket of the name. */
 static pid_t parent_of(pid_t pid)
 {
     char path[64], stat[512];

@@ -1,8 +1,9 @@
-/* The launcher must never block in a write: a signal or a deadline may come. It cannot make its
- * stdout non-blocking either, because that flag belongs to everybody who shares it, the user's
- * shell among them. So it asks poll and then writes no more than a pipe or a terminal that is ready
- * can take (PIPE_BUF); files take anything at once.
- * Cost: a copy of each byte; at most HELD_MOST held back, plus what one read of a pipe becomes. */
+/* The launcher must never block in a write, since a signal or a deadline may come. It cannot make
+ * its stdout non-blocking: that flag belongs to all who share the stream, the user's shell among
+ * them. So it asks poll, and then writes no more than PIPE_BUF, which a ready pipe or terminal
+ * takes without blocking. A file takes any number of bytes at once.
+ * Cost: a copy of each byte. At most HELD_MOST bytes are held back, plus what one read of a pipe
+ * gives. */
 #include "launch/output_stream.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ void output_stream_put(struct output_stream *o, const void *by, const char *tag,
     o->open_by = ends_line ? NULL : by;
 }
 
-/* false: not now, or never again. */
+/* False: not now, or never again. */
 static bool write_some(struct output_stream *o)
 {
     size_t n = o->to - o->from;

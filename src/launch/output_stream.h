@@ -1,7 +1,7 @@
-/* Job: one stream out of the launcher (its stdout or stderr): holds back what the reader does not
- *      take yet, keeps lines whole.
+/* Job: write one stream of the launcher (its stdout or stderr): hold back what the reader does not
+ *      take yet, keep lines whole.
  * Owns: nothing shared.
- * Never: where the bytes come from; `by` is only compared. */
+ * Never: finds out where bytes come from; it only compares `by`. */
 #ifndef TUTTI_LAUNCH_OUTPUT_STREAM_H
 #define TUTTI_LAUNCH_OUTPUT_STREAM_H
 
@@ -10,7 +10,7 @@
 
 struct output_stream {
     int fd;
-    int error;     /* not 0: nothing can be written any more (EPIPE …), and what comes is dropped */
+    int error;     /* not 0: nothing can be written any more (EPIPE …); new bytes are dropped */
     size_t chunk;  /* most bytes of one write that cannot block when poll says so */
     char *bytes;
     size_t from, to, room;
@@ -20,16 +20,16 @@ struct output_stream {
 void output_stream_open(struct output_stream *o, int fd);
 void output_stream_close(struct output_stream *o);  /* frees; what is still held back is lost */
 
-/* Appends tag and bytes. Behind somebody else's unfinished line a newline comes first; behind one's
- * own nothing, no tag either. */
+/* Appends tag and bytes. After another writer's unfinished line a newline comes first. After the
+ * writer's own unfinished line there is no newline and no tag. */
 void output_stream_put(struct output_stream *o, const void *by, const char *tag, const char *bytes,
                        size_t n, bool ends_line);
 void output_stream_write(struct output_stream *o);  /* as much as goes without blocking */
-/* everything, however long the reader takes */
+/* Writes everything, however long the reader takes. */
 void output_stream_write_all(struct output_stream *o);
-/* holds something back: poll it for POLLOUT */
+/* True: something is held back; poll the stream for POLLOUT. */
 bool output_stream_waits(const struct output_stream *o);
-/* may be given more; else leave it with the rank, whose write then blocks */
+/* True: more may be put. False: leave it with the rank, whose write then blocks. */
 bool output_stream_has_room(const struct output_stream *o);
 
 #endif

@@ -1,7 +1,7 @@
-/* The vectors are made once; from rank to rank only three small texts in them change, so that
- * nothing stands between one fork and the next. PATH is searched here and not by each rank: a
- * program that is not there is found before anything was started, and N ranks do not each try every
- * folder. Cost: a copy of the environment's pointers. */
+/* The vectors are made once. From rank to rank only three small texts in them change, so that
+ * nothing stands between one fork and the next. PATH is searched here, not by each rank. So a
+ * missing program is found before anything is started, and N ranks do not each try every folder.
+ * Cost: a copy of the environment's pointers. */
 #include "launch/program.h"
 
 #include <arpa/inet.h>
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Ours, or another launcher's word that would contradict them: a torch store kept by an agent that
-   is not there, a rank that an outer job gave this launcher. */
+/* Variables that we set, and those of another launcher that would contradict them: a torch store of
+ * an agent that is not there, a rank that an outer job gave this launcher. */
 static const char *const replaced[] = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
     "TUTTI_ARENA", "TUTTI_RUN_ID", "TUTTI_RESTART", "TUTTI_RANK", "TUTTI_SIZE",

@@ -1,4 +1,4 @@
-/* Job: what a rank is started with: the program's path, its arguments, its environment.
+/* Job: make what a rank is started with: the program's path, its arguments, its environment.
  * Owns: nothing shared.
  * Never: starts anything. */
 #ifndef TUTTI_LAUNCH_PROGRAM_H
@@ -19,10 +19,9 @@ struct program {
 
 struct program_world { int arena_fd; unsigned long long inode; const char *job; int64_t attempt; };
 
-/* Where the program lies, by PATH as execvp looks. 0, -ENOENT, -EACCES (there, but not to be
- * executed) … */
+/* Finds the program by PATH, as execvp does. 0, -ENOENT, -EACCES (there, but not executable) … */
 int  program_find(char *path, size_t room, const char *name);
-/* The argument and environment vectors for path. 0 or -ENOMEM. */
+/* Makes the argument and environment vectors. 0 or -ENOMEM. */
 int program_make(struct program *program, const struct job *job, const struct program_world *world);
 void program_for_rank(struct program *program, int rank);
 void program_free(struct program *program);

@@ -1,6 +1,6 @@
-/* The pipes, and in which order they are read; launch/line_splitter makes lines of it.
- * Backpressure: where the reader of our output is slow, the pipes that lead there are not read, and
- * the ranks' writes block; the other stream and everything else go on.
+/* The pipes, and the order in which they are read; launch/line_splitter makes lines of their
+ * content. Backpressure: if the reader of our output is slow, the pipes that lead there are not
+ * read, and the ranks' writes block. The other stream and all else continue.
  * Cost of a line: one signal, three system calls and one copy here; in the rank a write takes 0.4
  * us instead of 0.2. */
 #include "launch/relay.h"
@@ -22,8 +22,9 @@
 
 enum {
     PACKET_LEAST = 64 * 1024,
-    QUEUE_MOST = 1 << 20,                /* beyond, order is given up, not data */
-    /* writes that all pipes hold, and one: a user's pipes have a common limit, 16,384 pages */
+    QUEUE_MOST = 1 << 20,                /* beyond it the order is lost, no data */
+    /* writes that all pipes hold, and that one holds: all pipes of a user share a limit of 16,384
+     * pages */
     SLOTS_ALL = 4096, SLOTS_MOST = 256,
     SLOTS_USUAL = 16,
     PROMPT_NS = 100 * 1000 * 1000
@@ -35,7 +36,7 @@ struct relay_source {
     struct line_splitter lines;
     unsigned slots;                      /* writes that fit into the pipe */
     unsigned ahead;                      /* writes read before their signal came */
-    /* its places in the queue; how many of them, the next ones, have no write to go with */
+    /* its places in the queue; the next `empty` of them have no write */
     unsigned queued, empty;
 };
 
@@ -111,7 +112,7 @@ static int open_pipe(struct relay *r, struct relay_source *s, int *end)
     s->fd = ends[0];
     *end = ends[1];
     r->open++;
-    /* each write takes a page of its own: room for as many lines as a plain pipe has */
+    /* each write takes a page of its own: this makes room for as many lines as in a plain pipe */
     if (slots > SLOTS_USUAL)
         fcntl(s->fd, F_SETPIPE_SZ, (slots < SLOTS_MOST ? slots : SLOTS_MOST) * (int)memory_page());
     int size = fcntl(s->fd, F_GETPIPE_SZ);
@@ -142,7 +143,7 @@ static void source_end(struct relay *r, struct relay_source *s)
     r->open--;
 }
 
-/* One write of the rank: packets up to the first that does not fill its page. false: there is
+/* Reads one write of the rank: packets up to the first that does not fill its page. False: there is
  * nothing now. */
 static bool read_one(struct relay *r, struct relay_source *s)
 {
@@ -172,10 +173,10 @@ static bool nothing_left(const struct relay_source *s)
 /* ---- order ---- */
 
 /* A write into a full pipe sends a signal when it begins to wait, and another one when it is done.
- * The first is known by coming when as many writes are queued as the pipe holds, as long as nothing
- * was read since it came: so signals are taken before every read. One that slips through between
- * the two system calls is found when the pipe runs empty; until then this rank's writes are read
- * one place too early. */
+ * The first is recognised: as many writes are queued already as the pipe holds. This holds only if
+ * nothing was read since it came, so signals are taken before every read. One can slip through
+ * between the two system calls. It is found when the pipe runs empty; until then this rank's writes
+ * are read one place too early. */
 static void queue_push(struct relay_queue *q, struct relay_source *s)
 {
     if (s->queued - s->empty >= s->slots)
@@ -281,9 +282,8 @@ uint64_t relay_due(const struct relay *r)
     return r->prompts && s && s->lines.used ? s->lines.since_ns + PROMPT_NS : UINT64_MAX;
 }
 
-/* What stands in a pipe now can be read without its writer, who may be a child of a rank that
- * lives on: so no wait for the end. It is held back whole, however slow the reader is: pipes
- * are small. */
+/* Reads what is in the pipes now. It does not wait for their ends: a writer may be a child of a
+ * rank, and live on. All of it is held back, however slow the reader is: pipes are small. */
 void relay_finish(struct relay *r)
 {
     if (!r->sources)
@@ -303,10 +303,10 @@ void relay_finish(struct relay *r)
     r->sources = NULL;
     r->by_fd = NULL;
     r->by_fd_room = r->size = 0;
-    take_signals(r);                     /* what is still pending would end us when unblocked */
+    take_signals(r);                     /* a pending signal would end us when unblocked */
     for (int i = 0; i < 2; i++) {
         r->queues[i].from = r->queues[i].to = 0;
-        /* somebody who is gone: nothing to come goes on with that line */
+        /* its writer is gone: no later bytes continue that line */
         if (r->outlets[i].open_by)
             r->outlets[i].open_by = &r->queues[i];
     }

@@ -1,7 +1,7 @@
-/* Blocked and read from a descriptor instead of caught: one loop sees everything in one place, and
- * nothing is ever interrupted. Two descriptors, because the news of writes are many and in order,
- * and must be readable apart. A signal that was ignored when we were started (nohup, a background
- * job of a script) stays ignored, here and in the ranks. */
+/* Signals are blocked and read from descriptors, not caught: one loop handles all of them in one
+ * place, and nothing is ever interrupted. There are two descriptors, because the signals of writes
+ * are many, come in order, and must be read apart. A signal that was ignored when we were started
+ * (nohup, a background job of a script) stays ignored, here and in the ranks. */
 #include "launch/signals.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void drain(int fd)
 
 void signals_end(struct signals *s)
 {
-    drain(s->control);                   /* unread ones would strike when unblocked */
+    drain(s->control);                   /* unread ones would act when unblocked */
     drain(s->writes);
     s->control = s->writes = -1;
     signals_in_child(s);

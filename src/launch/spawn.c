@@ -1,6 +1,6 @@
-/* tutti_spawn: an arena made by the parent, a child for each rank, each of which joins it like one
- * handed down. The parent is no rank: it waits, notes in the arena how each rank ended (so that
- * survivors can say so), and kills the rest when the job's time is up. */
+/* tutti_spawn: the parent makes an arena and a child for each rank. Each child joins the arena as
+ * one that was handed down. The parent is no rank. It waits, notes in the arena how each rank ended
+ * (so that survivors can say so), and kills the rest when the job's time is over. */
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
@@ -27,9 +27,9 @@ struct spawn {
     tutti_options options;
     int size;
     pid_t parent;
-    struct caller caller;              /* as the children find it, too */
+    struct caller caller;              /* the children restore it, too */
     pid_t *pids;
-    /* descriptors of the children, readable when one has ended; -1 where there are none */
+    /* descriptors of the children, readable when the child has ended; -1: none */
     int *fds;
     int *status;
     bool ignores;   /* this process ignores how its children end, but not now; as `children` says */
@@ -40,7 +40,7 @@ struct spawn {
 static _Noreturn void spawn_child(struct spawn *s, int rank,
                                   int (*fn)(tutti_comm *world, void *arg), void *arg)
 {
-    /* A test that is killed leaves no ranks behind. */
+    /* If the parent is killed, it leaves no ranks behind. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != s->parent)
         _exit(255);
     if (s->ignores)
@@ -113,8 +113,8 @@ static void spawn_kill(const struct spawn *s)
             kill(s->pids[r], SIGKILL);
 }
 
-/* Until all have ended or the job's life is over. Sleeps on the children's descriptors; without
- * them, in slices. */
+/* Waits until all have ended or the job's time is over. Sleeps on the children's descriptors;
+ * without them, in slices. */
 static int spawn_wait(struct spawn *s, int64_t world_ms)
 {
     struct pollfd *polls = calloc((size_t)s->size, sizeof *polls);
@@ -192,7 +192,7 @@ int tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg,
                  fn ? "that size is out of range" : "fn is NULL", RANKS_MAX);
         return -EINVAL;
     }
-    /* options->timeout_ms is the life of the job; its operations have the environment's deadline or
+    /* options->timeout_ms limits the whole job. Its operations have the environment's deadline or
      * the default. */
     tutti_options own = options ? *options : (tutti_options){ 0 };
     own.timeout_ms = 0;

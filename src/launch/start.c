@@ -1,9 +1,9 @@
-/* Plain fork and exec. The launcher is small and its arena is shared memory, which fork does not
- * copy: about 0.1 ms a rank, and the ranks' execs then run side by side; vfork would have us wait
- * for each. A child that cannot become the program says so through a pipe that a successful exec
- * closes, so that "no such file" is not mistaken for a program that ran.
+/* Plain fork and exec. The launcher is small, and its arena is shared memory, which fork does not
+ * copy: about 0.1 ms a rank. The ranks' execs then run side by side; with vfork we would wait for
+ * each. A child that cannot become the program reports this through a pipe. A successful exec
+ * closes the pipe, so "no such file" is not mistaken for a program that ran.
  *
- * Between fork and exec: signals as we found them; SIGTERM if we die (and a look whether we have
+ * Between fork and exec: signals as we found them; SIGTERM if we die (and a check whether we have
  * died already); its descriptors; its CPU; exec. */
 #include "launch/start.h"
 
@@ -84,7 +84,7 @@ static _Noreturn void start_child(const struct start *s, const struct program *p
     if (bound < 0)
         give_up(s, rank, START_BIND, -bound);
     setrlimit(RLIMIT_NOFILE, &s->descriptors);
-    /* and not execve: a script without #! is the shell's */
+    /* not execve: the shell runs a script without #! */
     execvpe(program->path, program->argv, program->envp);
     give_up(s, rank, START_EXEC, errno);
 }

@@ -1,6 +1,6 @@
-/* Job: start one rank: fork, set up the child, exec; and hear from it if that failed.
- * Owns: the pipe by which children report.
- * Never: when to start or end ranks. */
+/* Job: start one rank: fork, set up the child, exec; take the child's report if that failed.
+ * Owns: the pipe through which children report.
+ * Never: decides when to start or end ranks. */
 #ifndef TUTTI_LAUNCH_START_H
 #define TUTTI_LAUNCH_START_H
 
@@ -27,10 +27,10 @@ struct start {
 int   start_begin(struct start *s);         /* 0 or -errno */
 void  start_all_done(struct start *s);      /* after the last rank: only children can report now */
 void  start_end(struct start *s);
-/* out, err: what becomes the rank's stdout and stderr, -1: ours. The pid or -errno. */
+/* out, err: descriptors for the rank's stdout and stderr; -1: ours. The pid or -errno. */
 pid_t start_rank(struct start *s, struct program *program, int rank, int out, int err);
-/* 1 and *failure; 0: nothing to read now; -1: all ranks run (or ended without a word).
- * Never blocks. */
+/* 1: *failure is set. 0: nothing to read now. -1: all ranks run, or ended without a report. Never
+ * blocks. */
 int   start_failed(struct start *s, struct start_failure *failure);
 
 #endif

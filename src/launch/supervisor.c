@@ -1,6 +1,6 @@
-/* What the launcher says, and what it exits with. Each of its lines begins with "tutti run: " and
- * comes after the ranks' last lines. Its own stdin, stdout, stderr are made sure of first: a
- * descriptor of ours that got number 1 would be written to. */
+/* What the launcher says, and its exit status. Each of its lines begins with "tutti run: " and
+ * comes after the ranks' last lines. Missing ones of stdin, stdout, stderr are opened first: else
+ * another descriptor could get number 1 and be written to. */
 #include "launch/supervisor.h"
 
 #include "base/clock.h"
@@ -45,7 +45,7 @@ static void open_standard(void)
         close(fd);
 }
 
-/* Two pipes a rank; the limit is the ranks' own again when they start. */
+/* Two pipes a rank need descriptors. The ranks get the old limit back when they start. */
 static int enough_descriptors(struct launcher *l, struct text *why)
 {
     rlim_t wanted = (rlim_t)l->job->size * 2 + DESCRIPTORS_BESIDES;
@@ -63,8 +63,8 @@ static int enough_descriptors(struct launcher *l, struct text *why)
     return -EMFILE;
 }
 
-/* The rules and the sizes of the arena come from our environment, once; a wrong one is said once
- * and not by every rank. */
+/* Reads the rules and the sizes of the arena from our environment, once: so a wrong one is reported
+ * once, and not by every rank. */
 static int read_knobs(struct attempt *plan, struct text *why)
 {
     int64_t span = 0, store = 0, first = 0, verify = 0;
@@ -177,7 +177,7 @@ static int end_told(struct launcher *l, const struct attempt *a)
     return 128 + a->told_by;
 }
 
-/* Where stderr is what nobody reads, nobody reads this. */
+/* If nobody reads stderr, this line is lost. */
 static int end_unread(struct launcher *l, const struct attempt *a)
 {
     relay_say(&l->relay,
@@ -243,8 +243,8 @@ static int run_all(struct launcher *l)
     }
 }
 
-/* A reader that went away (EPIPE) has had enough: as if SIGPIPE had ended us. Any other error means
- * that output is lost. */
+/* A reader that is gone (EPIPE) has had enough: the status is as if SIGPIPE had ended us. Any other
+ * error means that output is lost. */
 static int look_at_output(struct launcher *l, int status)
 {
     int error = l->relay.outlets[0].error;
