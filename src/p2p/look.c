@@ -86,7 +86,7 @@ bool p2p_withdraw(struct p2p *p, struct post *post, int result)
     return true;
 }
 
-/* The deal is not used again: the other side must find the state that we leave in it. */
+/* The deal keeps its last state and is not used again: the other side must find that state. */
 void p2p_abandon(struct p2p *p, struct post *post, int result)
 {
     struct deal *deal = post->kind == KIND_SEND ? (post->offer ? post->offer->deal : NULL)

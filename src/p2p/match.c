@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* STREAMED_FROM: a message of 1 MiB is still in a cache when it is used; streaming made it slower
- * */
+/* STREAMED_FROM: a message of 1 MiB is still in a cache when it is used; streaming slowed it. */
 enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
@@ -66,8 +65,9 @@ static int match_wrong(struct p2p *p, const struct post *post, uint32_t from,
     return post->type != (tutti_type)e->type ? -EPROTO : -EMSGSIZE;
 }
 
-/* Where an offer that is read in place lies. Our own may lie anywhere, so where is not asked of the
-   letter, over which others can write. NULL: there is no such offer of ours. */
+/* The address of an offered message that is read in place. A message to ourselves may be anywhere:
+   its address comes from our post, since others can write over the letter. NULL: there is no such
+   offer of ours. */
 static const char *match_direct(const struct p2p *p, uint32_t from, const struct envelope *e,
                                 const struct deal *deal)
 {
@@ -114,8 +114,9 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     /* E37 acquire */
     if (load_acquire64(&deal->state) != deal_word(e->rest.generation, DEAL_OFFERED))
         return false;
-    /* If it is withdrawn now, the next generation is not granted before this one is refused below.
-       Once granted, it may end, and the deal be another one's, before we come to its data. */
+    /* The address is taken before the grant: a granted deal may end, and serve another message,
+       before we come to the data. If the offer is withdrawn now, deal_step refuses this generation
+       below, before the next one can be granted. */
     post->stage = direct ? match_direct(p, from, e, deal)
                          : p2p_of_peer(p, from, stage, (uint64_t)PIECE * p->pieces);
     if (!post->stage) {

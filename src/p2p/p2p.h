@@ -138,8 +138,7 @@ struct lane {
     struct post_list unsent, offered;   /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                    /* the peer's table of channels */
     uint64_t got, got_end;              /* letters read; stored bytes read */
-    struct envelope front;              /* checked copy of the letter in hand: peers cannot change
-    it */
+    struct envelope front;              /* checked copy of the letter in hand, safe from peers */
     int moves;                          /* rings begun in `in` */
     bool damaged;                       /* the peer's words cannot be true: nothing more is read */
     uint64_t drained, granted;          /* pieces read; pieces promised to receives */
@@ -167,13 +166,13 @@ struct p2p {
     struct lane *active;                             /* lanes with sends or transfers */
     struct post_list posted;                         /* recvs, probes to match, in posting order */
     struct parcel *parcels, **parcels_end;           /* in the order in which they came */
-    struct post *ended;                              /* works over, not told yet; linked by next */
+    struct post *ended;                              /* works over, not reported yet; by next */
     struct offer_page *pages;                        /* the books of all lanes' offers */
     uint32_t *seen;                                  /* [size] alive words at the last look */
     uint64_t verdict;                                /* the slot's at the last look */
     uint32_t news;                                   /* likewise */
     uint32_t turn;                        /* lane that the next receive from any reads first */
-    bool calling;                         /* a thread is telling */
+    bool calling;                         /* a thread reports the ended works */
     int slices;                           /* of the progress thread's sleep since something moved */
 };
 
@@ -303,8 +302,7 @@ void match_begin(struct p2p *p, struct post *post);
 bool match_lane(struct p2p *p, struct lane *lane, bool force);
 bool match_posted(struct p2p *p);                       /* all lanes that posted calls ask for */
 bool lane_collect(struct p2p *p, struct lane *lane);    /* reads pieces of receives in `moving` */
-/* Fast path, with nothing else under way. True: a message was there, or came soon, and is in `to`.
- * */
+/* Fast path, with nothing else under way. True: a message is in `to`; it was there or came soon. */
 bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *got);
 
 bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation,

@@ -147,11 +147,11 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     if (state == deal_word(post->offer->generation, DEAL_OFFERED) && moved)
         return false;
     if (begins)
-        /* relaxed: after E37; one said later publishes nothing else */
+        /* relaxed: after E37; a start stored later publishes nothing else */
         post->start = load_relaxed64(&deal->start);
     post->moving = true;
     bool sound = state == deal_word(post->offer->generation, DEAL_GRANTED)
-        /* relaxed: the receiver has stored it, or will: what it says never gets ahead */
+        /* relaxed: an old value is only smaller, and no sound one is above `filled` */
         && load_relaxed64(&lane->out->drained) <= lane->filled;
     if (!sound || (begins && !start_sound(lane, post))) {
         p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
