@@ -1,6 +1,6 @@
-/* What a process group is besides its operations. Groups are made from the world that the default
- * group has joined, and hold it: so a shrunk or split group lives on when the one it was made from
- * is destroyed, the default group among them. */
+/* The parts of a process group that are not operations. Each group is made from the world that the
+ * default group has joined, and holds that world. So a shrunk or split group stays usable when its
+ * parent group, or the default group, is destroyed. */
 #include "torch/backend.h"
 
 #include <ATen/record_function.h>
@@ -134,8 +134,8 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::
     return child;
 }
 
-/* The ranks that stay make a comm out of the world, which no failure of a group breaks: whether the
- * others are dead, hang, or were told to go. */
+/* The ranks that stay make a comm from the world. No failure of a group breaks the world, whether
+ * the other ranks are dead, hang, or were told to leave. */
 c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t> &ranks_to_exclude,
                                                   int flags,
                                                   const c10::intrusive_ptr<Options> &given)
@@ -156,7 +156,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<int64_t> &ra
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
 
-/* Tells this backend from all others, of this host and of the past. */
+/* A handle that no other backend of this host has or had. */
 static std::string handle_made()
 {
     uint64_t random[2];
@@ -174,7 +174,7 @@ Backend::Backend(std::string n, std::chrono::milliseconds timeout)
 {
 }
 
-/* The name they meet under comes from what all of them were given: the handles and the number. */
+/* The name under which they meet, made from what all of them have: the handles and the number. */
 static std::string job_of(std::vector<std::string> handles, int64_t number)
 {
     std::sort(handles.begin(), handles.end());
@@ -198,7 +198,7 @@ WorkPtr Backend::reconfigure(const c10d::ReconfigureOptions &o)
     else {
         const auto &set = std::get<std::unordered_set<std::string>>(o.handles);
         handles.assign(set.begin(), set.end());
-        std::sort(handles.begin(), handles.end());      /* any order, but everybody's */
+        std::sort(handles.begin(), handles.end());      /* all ranks need the same order */
     }
     auto mine = std::find(handles.begin(), handles.end(), handle);
     if (mine == handles.end())

@@ -1,6 +1,6 @@
-/* Job: torch's process group on a comm: each operation of torch in the library's terms.
+/* Job: implement torch's process group on a comm: each operation of torch by the library's calls.
  * Owns: its hold on the comm; the works of a coalescing block.
- * Never: memory of a tensor beyond the end of its operation. */
+ * Never: uses a tensor's memory after its operation has ended. */
 #ifndef TORCH_BACKEND_H
 #define TORCH_BACKEND_H
 
@@ -14,16 +14,16 @@ using Tensors = std::vector<at::Tensor>;
 using Lists = std::vector<Tensors>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-/* what every options struct of torch has */
+/* the fields that every options struct of torch has */
 struct Async { bool async; std::chrono::milliseconds timeout; };
 template <class Options> Async async_of(const Options &o) { return { o.asyncOp, o.timeout }; }
 
-/* By its options a backend, or what wraps it, is known as one of this folder's. */
+/* By these options a backend, or its wrapper, is recognised as one of this folder. */
 struct OptionsOfOurs : c10d::Backend::Options { using Options::Options; };
 
 class Backend : public c10d::Backend {
 public:
-    /* name: what get_backend_name() says; "gloo" in gloo's place. */
+    /* name: what get_backend_name() returns; "gloo" if it replaces gloo. */
     Backend(std::shared_ptr<Comm> comm, std::string name, std::chrono::milliseconds timeout);
     ~Backend() override;
 
@@ -65,7 +65,7 @@ public:
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     WorkPtr barrier(const c10d::BarrierOptions &) override;
     void    monitoredBarrier(const c10d::BarrierOptions &, bool wait_all_ranks) override;
-    /* rank 0 goes first, and the others wait here until it has said first_done() */
+    /* rank 0 runs first; the other ranks wait in first_awaited() until it calls first_done() */
     void    first_awaited();
     void    first_done();
     void    startCoalescing() override;
@@ -77,7 +77,7 @@ public:
     void setTimeout(std::chrono::milliseconds) override;
     void setSequenceNumberForGroup() override {}
     uint64_t getSequenceNumberForGroup() override { return comm ? comm->started() : 0; }
-    void enableCollectivesTiming() override {}          /* a work always knows how long it took */
+    void enableCollectivesTiming() override {}          /* each work measures its time anyway */
     c10d::ErrorType getError() override;
     void abort() override;
     void shutdown() override;
@@ -97,23 +97,23 @@ public:
     void unregisterAbortHook(int64_t id) override { shared()->hooks->remove(id); }
 #endif
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-    /* A group whose ranks are told later: its comm is made, again and again, by those who have
-     * exchanged their handles. */
+    /* A group that gets its ranks later: the ranks that have exchanged their handles make its comm,
+     * and may make it again. */
     Backend(std::string name, std::chrono::milliseconds timeout);
     bool supportsReconfigure() const override { return true; }
     c10d::ReconfigureHandle get_reconfigure_handle() const override { return handle; }
     WorkPtr reconfigure(const c10d::ReconfigureOptions &) override;
     void addEphemeralTimeout(const std::chrono::milliseconds &) override;
 #endif
-    std::shared_ptr<Comm> shared() const;       /* refuses where none is made yet */
+    std::shared_ptr<Comm> shared() const;       /* refuses if there is no comm yet */
 
-    struct Plan;                        /* an operation that is about to be started (plan.h) */
+    struct Plan;                        /* an operation before its start (plan.h) */
 
 private:
     friend struct Plan;
-    /* "tutti:all_reduce", an event's name in a profile; lives for ever */
+    /* "tutti:all_reduce", an event's name in a profile; never freed */
     const char *title(const char *operation) const;
-    WorkPtr given(WorkPtr work);        /* to the caller; in a coalescing block it is kept, too */
+    WorkPtr given(WorkPtr work);        /* returns it; a coalescing block keeps it, too */
     int root(const char *what, int64_t rank) const;
     WorkPtr several_reduced(Tensors &tensors, const c10d::AllreduceOptions &);
     WorkPtr several_broadcast(Tensors &tensors, const c10d::BroadcastOptions &);
@@ -123,9 +123,9 @@ private:
 
     std::shared_ptr<Comm> comm;         /* null until reconfigure() */
     const std::string name;
-    const bool as_gloo;     /* refuses what gloo refuses, too: programs, and tests, wait for that */
+    const bool as_gloo;     /* also refuses what gloo refuses: programs and tests expect that */
     const c10::intrusive_ptr<c10d::Backend::Options> options;
-    WorkPtr over;               /* of an operation that has been waited for: one for all of them */
+    WorkPtr over;               /* one for all operations that have been waited for */
     std::mutex coalescing_lock;
     std::atomic<bool> coalescing{ false };
     std::vector<WorkPtr> coalesced;

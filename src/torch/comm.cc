@@ -1,14 +1,14 @@
-/* Every operation is started as work and then awaited, also one that the caller waits for at once:
- * so the door is never held while a thread waits, a blocked recv does not hold up another thread's
- * send, and collectives come in the order in which they were called. A blocking call of the library
- * would save 0.3 us of the 5 that a call of torch takes, and hold up others.
+/* Every operation is started as work and then awaited, also one that the caller waits for at once.
+ * So no thread holds the door while it waits, a blocked recv does not delay another thread's send,
+ * and collectives run in the order of their calls. A blocking call of the library would save 0.3 us
+ * of the 5 us that a call of torch takes, but it would delay other threads.
  *
- * A comm that has failed answers -ECANCELED to whatever comes later. A program wants to know what
- * broke it, in whatever call it notices: so the first cause is kept, and is what every later
- * failure says.
+ * A comm that has failed answers -ECANCELED to every later call. A program needs to see what broke
+ * the comm, in whichever call it notices. So the first cause is kept, and every later failure
+ * reports it.
  *
- * The library asks `asked()` in every slice of a sleep: in the main thread Python's signal handlers
- * run there. */
+ * The library calls `asked()` in every slice of a sleep. In the main thread it runs Python's signal
+ * handlers. */
 #include "torch/comm.h"
 
 #include <errno.h>
@@ -25,16 +25,16 @@ namespace py = pybind11;
 
 namespace tutti {
 
-/* for what is under way when a group is left: its peers may be about to come */
+/* for operations under way when a group is left: its peers may be about to arrive */
 static const int GRACE_MS = 2000;
 
-static const char DEATH_TOLD[] = "told by a message: rank ";    /* in an abort's text */
+static const char DEATH_TOLD[] = "told by a message: rank ";    /* part of an abort's text */
 
-static uint64_t generation;             /* +1 in each fork: what was made before is the parent's */
+static uint64_t generation;             /* +1 in each fork: older objects are the parent's */
 static std::mutex *open_lock = new std::mutex;
 static std::vector<std::weak_ptr<Comm>> *open_comms = new std::vector<std::weak_ptr<Comm>>;
 static std::vector<std::weak_ptr<World>> *open_worlds = new std::vector<std::weak_ptr<World>>;
-static thread_local std::exception_ptr raised; /* by a signal's handler, in a wait of this thread */
+static thread_local std::exception_ptr raised; /* by a signal handler, in a wait of this thread */
 
 uint64_t forks() { return generation; }
 
@@ -176,7 +176,7 @@ std::shared_ptr<Comm> Comm::create(const std::vector<int> &ranks)
     return make(world, theirs, limit);
 }
 
-/* Waits a moment for each of these, and then ends what goes on. How many had to be ended. */
+/* Waits for each flight until `until`, then ends the rest. Returns how many it had to end. */
 static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &flights,
                    std::chrono::steady_clock::time_point until)
 {
@@ -213,7 +213,7 @@ Comm::~Comm()
 {
     if (is_fork()) {
         for (auto &flight : left)
-            flight.release();       /* the parent's: not ours to wait for, and its memory stays */
+            flight.release();       /* the parent waits for it; its memory stays */
         return;
     }
     reap();
@@ -280,7 +280,7 @@ void Comm::check() const
 
 /* ---- operations ---- */
 
-/* of these the library has no report */
+/* the library has no report for these errors */
 static bool is_out_of_place(int error)
 {
     return error == -EBUSY || error == -ECHILD || error == -EAGAIN;
@@ -303,7 +303,7 @@ Failure Comm::failed(int error, bool message)
     bool aborted = f.report.find(" aborted: ") != std::string::npos
         && f.report.find(DEATH_TOLD) == std::string::npos;
     if (error == -ECANCELED && !f.ranks.empty() && !aborted)
-        f.error = error = -EOWNERDEAD; /* another operation, or another rank, met the death first */
+        f.error = error = -EOWNERDEAD; /* another operation or rank met the death first */
     bool first;
     {
         std::lock_guard<std::mutex> hold(cause_lock);
@@ -316,7 +316,7 @@ Failure Comm::failed(int error, bool message)
         }
         broken = true;
     }
-    /* of a message the library tells those two alone; the others wait for who has heard of it */
+    /* the library reports a death that a message met to its two ranks only; the others wait */
     if (first && message && error == -EOWNERDEAD)
         tutti_comm_abort(comm,
                          c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left")
@@ -366,8 +366,8 @@ void Comm::leave(std::unique_ptr<Flight> flight)
     left_count++;
 }
 
-/* What has ended by now is written back: whoever dropped its Work may wait for a later operation,
- * and then read. */
+/* Writes back all that has ended by now. A program that dropped a Work may wait for a later
+ * operation and then read the first one's result. */
 void Comm::reap()
 {
     if (!left_count)
@@ -406,7 +406,7 @@ void Hooks::remove(int64_t id)
     hooks.erase(id);
 }
 
-/* Each runs once: what it is for has happened. */
+/* Each hook runs once, because its event happens once. */
 void Hooks::run()
 {
     std::map<int64_t, std::function<void()>> all;

@@ -1,9 +1,9 @@
-/* Job: a comm of the library as a process group needs it: called from any thread, left when nobody
- *      holds it, whatever is under way.
- * Owns: the tutti_comm and, shared by all comms made from it, the world; the door, which a thread
- *   holds while it starts an operation and never while it waits; the operations whose Work nobody
- *   holds any more.
- * Never: what an operation is. */
+/* Job: give a process group a comm of the library: any thread may call it; it can be left with
+ *      operations under way.
+ * Owns: the tutti_comm; the world, shared by all comms made from it; the door, which a thread holds
+ *       while it starts an operation and never while it waits; the operations whose Work nobody
+ *       holds any more.
+ * Never: interprets an operation. */
 #ifndef TORCH_COMM_H
 #define TORCH_COMM_H
 
@@ -25,43 +25,43 @@
 
 namespace tutti {
 
-uint64_t forks();                       /* between the process that loaded this and this one */
+uint64_t forks();                       /* from the process that loaded this to this process */
 
-/* How a rank joins. */
+/* How a rank joins a world. */
 struct Joining {
     std::string job;
     int rank = 0, size = 1;
     std::chrono::milliseconds timeout{ 0 }, join_timeout{ 0 };
 };
 
-/* A world is joined for one default group, or one group below a default group of another backend,
- * and lives as long as a comm made from it. Its own comm is for making comms alone, so that this
- * never stands behind an operation, and no failure of an operation breaks it. */
+/* A world is joined for one default group, or for one group under a default group of another
+ * backend. It lives as long as a comm made from it. Its own comm only makes comms. So making a comm
+ * never waits behind an operation, and no failure of an operation breaks the world. */
 class World {
 public:
     explicit World(const Joining &);
     ~World();
     static std::shared_ptr<World> join(const Joining &);
-    static std::vector<std::shared_ptr<World>> all();   /* of this process */
+    static std::vector<std::shared_ptr<World>> all();   /* all worlds of this process */
     const std::string job;
     const uint64_t born = forks();
     tutti_comm *whole = nullptr;
     std::mutex making;
 };
 
-/* An operation under way, and what it has in use until it has ended. */
+/* An operation under way, and what it uses until it has ended. */
 struct Flight {
     tutti_work *work = nullptr;
     Held held;
     at::Tensor factor;
     tutti_message got{ -1, 0, 0 };
     const char *site = "?";
-    /* an extension of deadlines that ends with this operation */
+    /* an extension of deadlines that ends together with this operation */
     std::shared_ptr<std::atomic<bool>> extends;
-    bool message = false;   /* a send or recv: its deadline, and what does not fit, fail it alone */
+    bool message = false;   /* a send or recv: a deadline or a bad size fails only it */
 };
 
-/* What a program wants called once a comm has failed, or is about to be aborted. */
+/* The program's functions that run when a comm has failed, or right before it is aborted. */
 struct Hooks {
     void add(int64_t id, std::function<void()> hook);
     void remove(int64_t id);
@@ -77,12 +77,12 @@ public:
   static std::shared_ptr<Comm> make(std::shared_ptr<World> world, const std::vector<int> &ranks,
                                     std::chrono::milliseconds timeout);
   Comm(std::shared_ptr<World> world, tutti_comm *comm, std::vector<int> members);
-  /* waits for nobody: what is still under way is seen to its end by a thread of later.h */
+  /* Waits for nobody: a thread of later.h waits for the operations that are still under way. */
   ~Comm();
 
-  /* Starts an operation: call(site, comm, &call) is the library's function. Whether it is under
-     * way, in flight.work; else *failure says why not. Waits for nobody. Throws in a fork and
-     * after close(). */
+  /* Starts an operation: call(site, comm, &call) is the library's function. True: it is under way,
+     * in flight.work. False: *failure says why not. Waits for nobody. Throws in a fork and after
+     * close(). */
   template <class Call>
   bool start(Flight &flight, const tutti_call &how, Failure *failure, const Call &call)
   {
@@ -104,9 +104,10 @@ public:
       return false;
     }
 
-    /* Waits for it; at most so many milliseconds (0: as long as its own deadline, negative: until
-     * it ends). -EAGAIN: it goes on. Else it has ended, and what it held is written back and let
-     * go. *failure: why, if it failed. Throws what a signal's handler has raised meanwhile. */
+    /* Waits for it, at most patience_ms milliseconds (0: until its own deadline; negative: until it
+     * ends). -EAGAIN: it is still under way. Else it has ended: its results are written back, and
+     * its tensors are released. *failure: the reason, if it failed. Throws what a signal handler
+     * has raised meanwhile. */
     int await(Flight &flight, int patience_ms, Failure *failure);
     bool is_over(const Flight &flight) const;
     bool is_fork() const { return born != forks(); }
@@ -116,30 +117,30 @@ public:
             check();
     }
 
-    /* Takes over what nobody waits for. */
+    /* Takes over an operation that nobody waits for. */
     void leave(std::unique_ptr<Flight> flight);
-    /* at the end of the program; how many had to be ended */
+    /* at the end of the program; returns how many operations it had to end */
     int  see_off_left(std::chrono::steady_clock::time_point until);
 
     void abort(const std::string &why);
     void set_timeout(std::chrono::milliseconds timeout);
-    /* Later operations have so much more time, until the first of them has ended. */
+    /* Gives later operations this much more time, until the first of them has ended. */
     void extend(std::chrono::milliseconds more);
-    /* of an operation that is about to be started; given 0: the comm's */
+    /* of an operation before its start; given 0: the comm's */
     int  deadline_ms(int given, Flight *flight);
-    void close() { is_closed = true; }  /* nothing is started any more; what is under way goes on */
+    void close() { is_closed = true; }  /* forbids new operations; those under way continue */
 
-    /* of these ranks of this one, by those alone */
+    /* a comm of these ranks of this comm; only those ranks call it */
     std::shared_ptr<Comm> create(const std::vector<int> &ranks);
     Failure failed(int error, bool message);
     uint64_t started() const { return number; }
-    int error();                /* of what broke it; 0: it is whole, as far as this rank knows */
-    tutti_comm *get() const { return comm; } /* for what any thread may ask: figures, who is gone */
+    int error();                /* the cause that broke it; 0: none that this rank has seen */
+    tutti_comm *get() const { return comm; } /* for questions of any thread: figures, gone ranks */
 
     const uint64_t born = forks();
     const int rank, size;
     const std::shared_ptr<World> world;
-    const std::vector<int> members;     /* their ranks in the world */
+    const std::vector<int> members;     /* the members' ranks in the world */
     const std::shared_ptr<Hooks> hooks = std::make_shared<Hooks>();
     const std::shared_ptr<Line> line = std::make_shared<Line>();
 
@@ -162,20 +163,21 @@ private:
     std::vector<std::unique_ptr<Flight>> left;
     std::atomic<size_t> left_count{ 0 };
     std::mutex cause_lock;
-    Failure cause;              /* what broke it: the first failure that is not of an earlier one */
+    Failure cause;              /* what broke it: the first failure without an earlier cause */
 };
 
-/* At the end of the program: a moment for what is under way on all comms, then the threads that
- * complete futures end. Without the interpreter's lock. Whether nothing had to be given up. */
+/* At the end of the program: waits a moment for the operations under way on all comms, then ends
+ * the threads that complete futures. Call it without the interpreter's lock. True: it had to give
+ * up nothing. */
 bool comms_leave();
 
-/* From now on; of a time beyond what the clock counts to: never. */
+/* The time from now; never, if it is beyond the range of the clock. */
 std::chrono::steady_clock::time_point deadline_after(std::chrono::milliseconds);
 
-/* as the library has them: 0 the default, at most INT_MAX */
+/* in the library's form: 0 is the default, INT_MAX the most */
 int milliseconds(std::chrono::milliseconds);
-/* Of a group. torch gives each one 30 minutes of which nobody has spoken: those are the library's
-   default, a wait with them may be part of a cycle. */
+/* Of a group. torch gives each group 30 minutes if the program gives no time. These become the
+   library's default, so that a wait with them may be part of a cycle. */
 int group_limit(std::chrono::milliseconds);
 void comm_setup();
 

@@ -1,7 +1,7 @@
-/* An exception of torch's own, thrown in C++, arrives in Python as plain DistBackendError, whatever
- * was meant. A python_error keeps its class through blocking calls, works, futures, functional
- * collectives, compiled graphs and the backward pass. It has to be made under the interpreter's
- * lock: there are few, and none on the way of what succeeds. */
+/* An exception class of torch that C++ throws always arrives in Python as plain DistBackendError. A
+ * python_error keeps its class through blocking calls, works, futures, functional collectives,
+ * compiled graphs and the backward pass. It must be made under the interpreter's lock. Cost: none
+ * for an operation that succeeds. */
 #include "torch/failure.h"
 
 #include <c10/util/Exception.h>
@@ -13,7 +13,7 @@ namespace py = pybind11;
 
 namespace tutti {
 
-/* held for good: they are needed as long as the process has threads */
+/* never released: they are needed as long as the process has threads */
 static PyObject *make, *interrupted;
 
 bool python_runs()
@@ -55,7 +55,7 @@ std::exception_ptr failure_exception(const Failure &f)
             c10::DistBackendError({ __func__, __FILE__, __LINE__ }, f.report));
     py::gil_scoped_acquire lock;
     PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);             /* of the caller, whom this does not concern */
+    PyErr_Fetch(&type, &value, &trace);             /* the caller's exception, restored below */
     std::exception_ptr made;
     try {
         py::tuple ranks(f.ranks.size());
@@ -98,9 +98,9 @@ void refuse(const char *what, const std::string &why)
     fail(f);
 }
 
-/* The class alone, without an instance: that is made when the main thread is back in Python, and
- * there the signal's handler runs first. So it is one exception that comes out, and not a second
- * one behind it. */
+/* Only the class, without an instance. The instance is made when the main thread is back in Python,
+ * and the signal's handler runs there first. So the program gets one exception, not a second one
+ * after it. */
 std::exception_ptr interrupt_exception()
 {
     if (!interrupted || !python_runs())

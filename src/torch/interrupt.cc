@@ -1,11 +1,11 @@
-/* The main thread stands in a future's wait, in torch's C++ code (the end of a backward pass).
- * Python's handler has noted the signal, and would run in the main thread, which does not come
- * back. So a thread of ours ends the futures with an exception that Python makes KeyboardInterrupt
- * of. It does so only where SIGINT has Python's own handler: a program that has set another one
- * wants to decide itself, and goes on.
+/* The main thread waits for a future in torch's C++ code (the end of a backward pass). Python's
+ * handler has noted the signal. It would run in the main thread, which does not return to Python.
+ * So a thread of ours ends the futures with an exception from which Python makes KeyboardInterrupt.
+ * It does so only if SIGINT has Python's default handler: a program with a handler of its own
+ * decides itself, and the wait continues.
  *
- * The handler stands in front of Python's and calls it. Cost: one sigaction() for each future that
- * is given away while it is incomplete. */
+ * Our handler gets the signal first and calls Python's. Cost: one sigaction() for each future that
+ * torch gets while it is incomplete. */
 #include "torch/interrupt.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@ namespace py = pybind11;
 
 namespace tutti {
 
-static PyObject *is_default;            /* held for good */
+static PyObject *is_default;            /* never released */
 static struct sigaction before;
 static sem_t called;
 static std::mutex *hooking = new std::mutex;
 static bool watched;
 
-/* Python's handler first: whoever is woken here finds the signal noted there. */
+/* Calls Python's handler first, so that the woken thread finds the signal noted. */
 static void on_interrupt(int number, siginfo_t *info, void *context)
 {
     if (before.sa_flags & SA_SIGINFO)
@@ -70,7 +70,7 @@ void signals_hook(void (*ends)())
         return;
     std::lock_guard<std::mutex> hold(*hooking);
     if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
-        return;                         /* it ends the process, or is nobody's affair */
+        return;                         /* SIGINT ends the process, or is ignored */
     if (!watched) {
         sem_init(&called, 0, 0);
         std::thread(watch, ends).detach();

@@ -1,6 +1,7 @@
-/* A thread for each job that is under way, since each may be held up by what hangs on its future,
- * even by another future; those that are idle are used again. They are detached, and counted: a
- * std::thread that is there when the process ends would end it by abort(). */
+/* Each job under way has a thread, because a callback of its future may block it, even by waiting
+ * for another future. Idle threads are used again. They are detached and counted: a std::thread
+ * that exists at the end of the process would end it by abort(). Cost: a thread for each job that
+ * is under way at once. */
 #include "torch/later.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ struct Thread {
     bool stop = false;
 };
 
-/* Never destroyed: threads may be there longer than what static destructors leave. */
+/* Never destroyed: threads may live longer than objects that static destructors remove. */
 static struct Pool {
     std::mutex lock;
     std::condition_variable ended;
@@ -38,7 +39,7 @@ static void thread_loop(Thread *me)
         me->job = nullptr;
         lock.unlock();
         job();
-        job = nullptr;                  /* what it held may be Python's: not under the lock */
+        job = nullptr;                  /* it may hold Python objects: not under the lock */
         lock.lock();
         pool->busy--;
         pool->idle.push_back(me);
@@ -94,7 +95,7 @@ bool later_stop(double seconds)
 
 void later_forked()
 {
-    pool = new Pool;                /* the parent's is as it was when it forked, perhaps locked */
+    pool = new Pool;                /* the parent's lock may have been held at the fork */
 }
 
 void Line::add(Job job)

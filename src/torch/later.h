@@ -1,7 +1,7 @@
-/* Job: threads that complete futures: what hangs on a future is run there, and may be Python, may
+/* Job: run threads that complete futures: a future's callbacks run there; they may be Python, may
  *      block, may call collectives.
- * Owns: those threads, and what waits for them.
- * Never: a wait of the caller's; a thread when the interpreter has gone. */
+ * Owns: those threads and their queued jobs.
+ * Never: waits for the caller; starts a thread after later_stop(). */
 #ifndef TORCH_LATER_H
 #define TORCH_LATER_H
 
@@ -12,12 +12,12 @@
 
 namespace tutti {
 
-/* Runs it in a thread of its own, soon: as many threads as are busy at once. */
+/* Runs it soon, in a thread of its own: there are as many threads as jobs at once. */
 void later_run(std::function<void()> job);
 
-/* What ends in the order in which it began, as the collectives of a comm do: one thread waits,
- * for the first, however many there are; while it is busy with what hangs on a future another one
- * may wait. */
+/* Jobs that end in the order in which they began, as the collectives of a comm do. One thread waits
+ * for the first job, however many there are. While it runs a future's callbacks, another thread may
+ * wait. */
 class Line : public std::enable_shared_from_this<Line> {
 public:
     struct Job { std::function<void()> wait, then; };   /* neither throws */
@@ -27,15 +27,15 @@ private:
     void serve();
     std::mutex lock;
     std::deque<Job> jobs;
-    bool led = false, called = false;   /* somebody waits; somebody is on the way. Under the lock */
+    bool led = false, called = false;   /* a thread waits; a thread will come. Under the lock */
 };
 
-/* At the end of the program, without the interpreter's lock: ends the threads once they have
- * nothing to do, or after so many seconds leaves them. Whether all have ended. Nothing is run
- * from then on. */
+/* At the end of the program, without the interpreter's lock: ends the threads when they are idle,
+ * or leaves them after so many seconds. True: all have ended. Later calls of later_run() do
+ * nothing. */
 bool later_stop(double seconds);
 
-/* The process is a fork: the threads are the parent's. */
+/* This process is a fork: the threads are the parent's. */
 void later_forked();
 
 }

@@ -1,13 +1,12 @@
-/* What torch does with a lazy conjugate, negative or zero on the way to an operation that has no
- * kernel of its own for them: it gives the operation a copy, and writes that back when the
- * operation has returned, if its schema says that the tensor changes. Operations of c10d do not say
- * so: their results would stay in the copy. Functional collectives do, and return before there is a
- * result. So for groups of ours these operations take such tensors as they are, and the copy is the
- * Side's, written back at the end. Only a lazy conjugate in a functional collective, which views it
- * as pairs of numbers before it comes here, is copied by us. Quantized, nested and other tensors
- * have no kernel at all, and torch would refuse them by a list of keys: they are let through, too,
- * and refused with the reason.
- * Cost: none for other tensors. Groups of other backends get what torch gives them. */
+/* torch has a rule for a lazy conjugate, negative or zero whose operation has no kernel for it. It
+ * gives the operation a copy. After the operation it writes the copy back, if the schema says that
+ * the tensor changes. Schemas of c10d do not say so: their results would stay in the copy.
+ * Functional collectives say so, and return before there is a result. So for our groups these
+ * operations take such tensors as they are: a Side makes the copy, and writes it back at the end.
+ * One case is copied here: a lazy conjugate in a functional collective, which views it as pairs of
+ * numbers before our backend gets it. Quantized, nested and other tensors have no kernel at all,
+ * and torch would refuse them by a list of keys: they are passed on, and refused with the reason.
+ * Cost: none for other tensors. Groups of other backends get torch's own treatment. */
 #include "torch/lazy.h"
 
 #include <ATen/native/MathBitsFallback.h>
@@ -26,7 +25,7 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 const char *const SPACES[] = { "c10d", "_c10d_functional" };
 
-/* Which argument says the group; -1: none does. */
+/* The index of the argument that names the group; -1: none. */
 int group_at(const c10::FunctionSchema &schema)
 {
     for (size_t i = 0; i < schema.arguments().size(); i++)
@@ -51,7 +50,8 @@ std::optional<c10::Device> device_of(const c10::IValue &value)
     return std::nullopt;
 }
 
-/* By its name, or as an object, which for an argument of any type torch takes for a capsule. */
+/* A group by its name or as an object. torch stores an object as a capsule if the argument may have
+ * any type. */
 Group group_of(const c10::IValue &said)
 {
     if (said.isString())
@@ -69,11 +69,12 @@ std::optional<c10::Device> device_of(c10::ArrayRef<c10::IValue> args)
     return device;
 }
 
-/* A wrapper, as torch's for TORCH_DISTRIBUTED_DEBUG=DETAIL, has the options of what it wraps. */
+/* True also for a wrapper, as torch's for TORCH_DISTRIBUTED_DEBUG=DETAIL: it has the options of the
+ * wrapped backend. */
 bool is_ours(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
 {
     if (is_wait(op.schema()))
-        /* by its memory it knows what to wait for, of every backend: a copy's is another's */
+        /* the wait finds its work by the tensor's memory, for every backend; a copy has other */
         return true;
     auto args = torch::jit::last(stack, op.schema().arguments().size());
     const c10::IValue &said = args[group_at(op.schema())];
@@ -101,8 +102,8 @@ struct Torchs : at::native::MathOpFallback {
 
 at::Tensor resolved(const at::Tensor &t) { return t.is_conj() ? t.clone() : t; }
 
-/* Each lazy conjugate is a copy; one that the operation changes is awaited here and
- * written back. */
+/* Copies each lazy conjugate. If the operation changes one, waits for it here and writes it
+ * back. */
 void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch::jit::Stack *stack)
 {
     const auto &arguments = op.schema().arguments();
@@ -136,7 +137,7 @@ void functional(const c10::OperatorHandle &op, c10::DispatchKeySet under, torch:
         stack->back() = *changed;
 }
 
-/* Messages do not, and a wait for one that is to come would be one for ever. */
+/* Messages do not; and to wait here for a message that comes later would block for ever. */
 bool views_as_pairs(const c10::FunctionSchema &schema)
 {
     const std::string &name = schema.name();
@@ -174,7 +175,7 @@ void put()
 {
     auto &dispatcher = c10::Dispatcher::singleton();
     for (const char *space : SPACES) {
-        /* for good, as the operations */
+        /* never freed, like the operations */
         auto *library = new torch::Library(torch::Library::IMPL, space, key, __FILE__, __LINE__);
         for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
             auto op = dispatcher.findSchema(name);

@@ -1,13 +1,13 @@
-/* Job: tensors that are not what their bytes say come to this backend as they are, through
- *      torch's dispatcher.
+/* Job: let tensors whose bytes are not their values pass torch's dispatcher unchanged to this
+ *      backend.
  * Owns: the kernels of torch's own operations for such tensors.
- * Never: what becomes of them: that is tensors.cc's. */
+ * Never: decides how they are treated (tensors.cc). */
 #ifndef TORCH_LAZY_H
 #define TORCH_LAZY_H
 
 namespace tutti {
 
-/* Once a process, when torch's operations are there. */
+/* Call it once in a process, after torch has registered its operations. */
 void lazy_setup();
 
 }

@@ -1,5 +1,5 @@
-/* Checked before anything is touched, on this rank alone: what another rank gives is compared by
- * the library. */
+/* All checks run on this rank, before any memory is touched. The library compares the ranks with
+ * each other. Cost: one look at each tensor. */
 #include "torch/lists.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
-/* Job: what torch's own process groups check of lists of tensors, and the words they refuse by:
- *      programs, and torch's tests, know an error by these.
+/* Job: check lists of tensors as torch's own process groups do, and refuse in their words:
+ *      programs, and torch's tests, recognise an error by these words.
  * Owns: nothing.
- * Never: a tensor's memory. */
+ * Never: touches a tensor's memory. */
 #ifndef TORCH_LISTS_H
 #define TORCH_LISTS_H
 
@@ -9,20 +9,20 @@
 
 namespace tutti {
 
-/* The tensors of one list have one layout, type, device and shape. */
+/* All tensors of a list must have one layout, type, device and shape. */
 void check_alike(const char *what, const Tensors &tensors, const at::Tensor &first);
 
-/* Each has mine's type and as many elements. */
+/* Each tensor must have mine's type and number of elements. */
 void check_as_many(const char *what, const Tensors &tensors, const at::Tensor &mine);
 
 void check_root_tensor(const char *what, int64_t which, size_t tensors);
 
-/* torch's lists have a tensor for each device of this process, of which there is one. */
+/* torch's lists have a tensor for each device of this process. A process has one device. */
 void single(const char *what, const char *side, size_t n);
 
 void as_many(const char *what, size_t outputs, size_t inputs);
 
-/* The tensors for all ranks out of a list of lists; the one for this rank goes with `mine`. */
+/* Returns the tensors for all ranks from a list of lists. The one for this rank must fit `mine`. */
 Tensors &row_of(const char *what, const char *side, Lists &lists, const at::Tensor &mine,
                 size_t ranks, int rank);
 }

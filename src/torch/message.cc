@@ -1,11 +1,11 @@
-/* Messages, and the barriers. Messages are of host memory: a tensor of a device goes by a copy
- * on the host.
+/* Messages and barriers. Messages use host memory: a tensor of a device is sent from a copy on the
+ * host.
  *
- * monitored_barrier has to leave the group whole when ranks are missing, which a barrier of
- * the library does not. So it is made of messages, whose deadlines fail them alone: everybody
- * tells rank 0, rank 0 waits for each and then tells all how it came out, those that are late,
- * too. A message carries the number of the barrier: what a latecomer sends for one that is
- * over is dropped. */
+ * monitored_barrier must leave the group whole when ranks are missing. A barrier of the library
+ * does not. So it is made of messages: a deadline fails only the message. Every rank sends to rank
+ * 0. Rank 0 waits for each, then sends the result to all ranks, also to late ones. A message
+ * carries the number of its barrier. So rank 0 drops what a late rank sends for an earlier barrier.
+ * Cost: two messages for each rank but rank 0. */
 #include "torch/plan.h"
 
 #include <limits.h>
@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-static const int MONITOR_TAG = INT_MAX, FIRST_TAG = INT_MAX - 1;       /* of messages of our own */
+static const int MONITOR_TAG = INT_MAX, FIRST_TAG = INT_MAX - 1;       /* of our own messages */
 static const Async AT_ONCE = { true, c10d::kUnsetTimeout };
 
 static void check_tag(const char *what, int tag)
@@ -84,9 +84,10 @@ WorkPtr Backend::barrier(const c10d::BarrierOptions &o)
 
 namespace {
 
-struct Word { uint64_t number; int64_t late; };     /* late: of a barrier, how many did not come */
+struct Word { uint64_t number; int64_t late; };     /* late: how many ranks did not come */
 
-/* A message of the barrier's own, awaited here. What the library says: 0, -ETIMEDOUT, … */
+/* Sends or receives one message of the barrier and waits for it. The library's result: 0,
+ * -ETIMEDOUT, … */
 template <class Call>
 int exchange(Comm &comm, std::chrono::milliseconds timeout, const Call &call, Failure *why)
 {
@@ -145,8 +146,8 @@ std::string failed(const std::vector<int> &ranks, bool all)
                     " failed to pass monitoredBarrier");
 }
 
-/* Rank 0: who did not come in time. Every rank has the whole time if all the missing are to be
- * named. A rank that has died or left cannot come. */
+/* On rank 0: the ranks that did not come in time. If all missing ranks are to be named, each rank
+ * may use the whole time. A rank that has died or left cannot come. */
 std::vector<int> missing_of(Comm &comm, uint64_t number, std::chrono::milliseconds limit, bool all)
 {
     std::vector<int> missing;

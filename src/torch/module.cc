@@ -1,5 +1,5 @@
-/* The extension tutti.torch._c10d: a Backend for a process group, and what the package needs to
- * know of it. Everything that waits gives the interpreter's lock away. */
+/* The extension tutti.torch._c10d: a Backend for a process group, and what the package asks about
+ * it. Each function that waits releases the interpreter's lock. Cost: one call of pybind11. */
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/chrono.h>
@@ -34,7 +34,7 @@ static std::shared_ptr<World> world_joined(const std::string &job, int rank, int
     return World::join(how);
 }
 
-/* job -> this process's rank, of the worlds it is in. */
+/* job -> this process's rank, for each world it is in. */
 static py::dict worlds_here()
 {
     py::dict d;

@@ -1,5 +1,5 @@
-/* Operations that only move elements: any type of torch's goes through them, also those the library
- * has no arithmetic for, which go as bytes. */
+/* Operations that only move elements. They take any type of torch; a type for which the library has
+ * no arithmetic is moved as bytes. Cost: that of a Side (tensors.cc). */
 #include "torch/plan.h"
 
 #include <ATen/ops/empty_like.h>
@@ -24,7 +24,7 @@ WorkPtr Backend::broadcast(Tensors &tensors, const c10d::BroadcastOptions &o)
                 });
 }
 
-/* All of them end as the root's, of whose list it is number rootTensor. */
+/* All tensors of all ranks become equal to the root's tensor number rootTensor. */
 WorkPtr Backend::several_broadcast(Tensors &tensors, const c10d::BroadcastOptions &o)
 {
     Plan p(*this, "broadcast");
@@ -75,7 +75,7 @@ WorkPtr Backend::allgather(Lists &outputs, Tensors &inputs, const c10d::Allgathe
     return row_gathered(row, inputs, o);
 }
 
-/* A tensor from each rank, of any sizes, in gloo's place too. */
+/* Gets a tensor from each rank. Their sizes may differ, also in gloo's place. */
 WorkPtr Backend::row_gathered(Tensors &row, Tensors &inputs, const c10d::AllgatherOptions &o)
 {
     Plan p(*this, "all_gather");
@@ -145,7 +145,7 @@ WorkPtr Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inpu
     return p.end(std::move(work), async_of(o));
 }
 
-/* Unlike the others it has an output list for each rank. */
+/* Unlike the others it has one output list for each rank. */
 WorkPtr Backend::allgather_coalesced(Lists &outputs, Tensors &inputs,
                                      const c10d::AllgatherOptions &o)
 {
@@ -210,7 +210,7 @@ WorkPtr Backend::gather(Lists &outputs, Tensors &inputs, const c10d::GatherOptio
 }
 
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
-/* output: of the root's; anything elsewhere. */
+/* output: used on the root only. */
 WorkPtr Backend::gather_single(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &o)
 {
     Plan p(*this, "gather_single");
@@ -269,7 +269,7 @@ WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAl
                 });
 }
 
-/* The pieces along the first axis, in place of the whole; no sizes: equal ones. */
+/* Replaces the whole tensor by its pieces along the first axis. No sizes: equal pieces. */
 static void split_up(const char *what, const char *which, Side &side, const at::Tensor &tensor,
                      const std::vector<int64_t> &sizes, size_t ranks)
 {

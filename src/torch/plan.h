@@ -1,7 +1,7 @@
-/* Job: an operation of a process group from its tensors to its Work: what every one of them does
- *      first and last.
- * Owns: the flight until it is started.
- * Never: which operation it is. */
+/* Job: take an operation of a process group from its tensors to its Work: the first and last steps
+ *      that all operations share.
+ * Owns: the flight until the start.
+ * Never: depends on the kind of operation. */
 #ifndef TORCH_PLAN_H
 #define TORCH_PLAN_H
 
@@ -11,9 +11,9 @@ namespace tutti {
 
 struct Backend::Plan {
     Backend &group;
-    const char *const what;             /* torch's name of it, for words of refusal */
+    const char *const what;             /* torch's name of it, for error messages */
     Flight flight;
-    Flight *landed = nullptr;           /* where it lies once it is started */
+    Flight *landed = nullptr;           /* its place after the start */
 
     Plan(Backend &g, const char *w) : group(g), what(w)
     {
@@ -40,8 +40,8 @@ struct Backend::Plan {
         return with;
     }
 
-    /* call(site, comm, &call) is the library's function. What it refuses is thrown here; what fails
-     * otherwise is the Work's end. */
+    /* call(site, comm, &call) is the library's function. If the library refuses the call, this
+     * throws. Another failure becomes the end of the Work. */
     template <class Call> void start(Work &work, c10::Device device, Async how, const Call &call)
     {
         tutti_call with = call_of(device, how);
@@ -56,7 +56,7 @@ struct Backend::Plan {
             work.end(std::move(why));
     }
 
-    /* inputs: for a profile, where they are not the value. */
+    /* inputs: for a profile, if they are not the value. */
     c10::intrusive_ptr<Work> work(c10d::OpType type, const char *title, Tensors value,
                                   const Tensors *inputs = nullptr) const
     {
@@ -76,7 +76,7 @@ struct Backend::Plan {
     WorkPtr go(c10d::OpType type, const char *title, c10::ArrayRef<at::Tensor> value,
                c10::Device device, Async how, const Call &call)
     {
-        if (!how.async && !title && !group.coalescing) {        /* nobody sees a work of it */
+        if (!how.async && !title && !group.coalescing) {        /* nobody needs a Work */
             Failure why;
             if (group.comm->start(flight, call_of(device, how), &why, call))
                 group.comm->await(flight, 0, &why);

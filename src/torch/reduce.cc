@@ -1,6 +1,7 @@
-/* Reductions. In place where torch's are. A list of several tensors, which torch once had one for
- * each device of a rank, is folded here, and the first one goes through the comm; a list of sparse
- * ones is added up. */
+/* Reductions, in place where torch's are in place. A list may have several tensors: torch once had
+ * one for each device of a rank. They are folded here, and the first one is reduced over the comm.
+ * A list of sparse tensors is added up. Cost: that of a Side (tensors.cc); for a sparse tensor
+ * three all_gathers. */
 #include "torch/plan.h"
 
 #include <ATen/ops/add.h>
@@ -78,9 +79,9 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
                 });
 }
 
-/* Everybody gets all indices and values, and adds them up in the order of ranks. It is done
- * when this returns, also where it was not to be awaited: what comes second depends on what
- * comes first. */
+/* Every rank gets all indices and values, and adds them up in the order of ranks. All is done when
+ * this returns, also for an asynchronous call: the second step depends on the result of the
+ * first. */
 WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &o)
 {
     const char *what = "all_reduce";
@@ -140,8 +141,8 @@ WorkPtr Backend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions
     return given(std::move(work));
 }
 
-/* What is there for the second time is a copy, to be written back: what counts is what it was at
- * the beginning. */
+/* Replaces each repeated tensor by a copy, which is written back: every entry of the list counts
+ * with the value at the beginning. */
 static Tensors each_once(const Tensors &tensors)
 {
     Tensors own = tensors;
@@ -228,7 +229,7 @@ WorkPtr Backend::reduce_scatter(Tensors &outputs, Lists &inputs,
                 });
 }
 
-/* Into an open Work: this one, or one of several. */
+/* Adds the operation to a Work that may hold several. */
 static void scatter_reduced(Backend::Plan &p, Work &work, at::Tensor &output, at::Tensor &input,
                             const c10d::ReduceScatterOptions &o)
 {

@@ -1,15 +1,14 @@
-/* A thread that waits for the interpreter's lock to say where it is waits for whoever holds it,
- * at every call. But the frames of a thread change by that thread alone, and while it is here
- * they stand still: their code objects are held by them, and a code object's file name and table
- * of lines never change. So they are read as they lie, by the headers of the very interpreter
- * that this is compiled for, and nothing is counted, kept or written. Where the layout is not
- * known (Python 3.14 and later) every line is "?"; site_check() compares once with the
- * interpreter's own answer.
+/* The usual way to find the line of a thread needs the interpreter's lock, so each call would wait
+ * for the thread that holds it. But only a thread itself changes its frames: they do not change
+ * while it runs here. The frames hold their code objects, and a code object's file name and table
+ * of lines never change. So they are read in place, with the headers of the same interpreter for
+ * which this is compiled. Nothing is counted, kept or written. If the layout is not known (Python
+ * 3.14 and later), every line is "?". site_check() compares once with the interpreter's own answer.
  *
  * Source: the frames of CPython 3.10 (frameobject.h), and of 3.11 to 3.13
  * (internal/pycore_frame.h).
- * Cost: a few loads a frame for places that were seen before, in a table of this thread; else a
- *       walk through a table of lines. */
+ * Cost: a few loads a frame for places seen before, which a table of this thread holds; else a walk
+ *       through a table of lines. */
 #define PY_SSIZE_T_CLEAN
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -87,14 +86,14 @@ static int frame_read(const void *at, struct frame *f)
 
 static char folders[FOLDERS][1024];
 static int  folders_used;
-static int  told_apart = 1;                             /* site_check() has found no fault */
+static int  told_apart = 1;                             /* 0: site_check() has found a fault */
 
 static pthread_mutex_t texts_lock = PTHREAD_MUTEX_INITIALIZER;
-static char *texts[TEXTS];                      /* by their hash; under the lock, and never freed */
+static char *texts[TEXTS];                      /* by their hash; under the lock, never freed */
 static int   texts_used;
 
-/* The name in UTF-8, cut at the front: what the object has cached may be made by another thread
- * just now, so it is not asked for. */
+/* The name in UTF-8, cut at the front. The object's own UTF-8 text is not used: another thread may
+ * be making it now. */
 static void name_utf8(PyObject *name, char *out, size_t room)
 {
     Py_ssize_t n = PyUnicode_GET_LENGTH(name);
@@ -154,9 +153,9 @@ static const char *text_make(const char *path, int line)
 
 /* ---- places ---- */
 
-/* What was found for a place. A code object may be gone and another one lie there: then its file
- * name or its table lies elsewhere. */
-/* text NULL: passed over */
+/* What was found for a place. A code object may be freed and another one made at its address: then
+ * its file name or its table has another address.
+ * text: NULL: the frame is passed over. */
 static __thread struct place {
     const void *code, *name, *table;
     int offset;
@@ -174,7 +173,7 @@ static int is_passed_over(const char *path)
     for (int i = 0; i < folders_used; i++)
         if (strncmp(path, folders[i], strlen(folders[i])) == 0)
             return 1;
-    return path[0] == '<';                              /* <frozen …>, <string> of generated code */
+    return path[0] == '<';                              /* <frozen …>, <string>: generated code */
 }
 
 static const char *place_text(const struct frame *f)

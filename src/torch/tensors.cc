@@ -1,8 +1,8 @@
-/* Addresses are all that the library sees, so everything a tensor may be beyond dense memory is
- * taken care of here: strides, lazy conjugates and negatives, layouts, devices, types. The stream
- * of a device is asked for by the guard that torch registers for it: no header of CUDA is needed,
- * and one build serves both kinds of torch. Cost: for a dense tensor its checks; for another one a
- * copy in, a copy out, or both. */
+/* The library sees only addresses. So all that a tensor may be besides dense memory is treated
+ * here: strides, lazy conjugates and negatives, layouts, devices, types. The guard that torch
+ * registers for a device gives its stream. So no header of CUDA is needed, and one build fits both
+ * kinds of torch. Cost: for a dense tensor its checks; for another one a copy in, a copy out, or
+ * both. */
 #include "torch/tensors.h"
 
 #include <ATen/core/grad_mode.h>
@@ -72,8 +72,8 @@ void check_kind(const char *what, const at::Tensor &t)
                         ": give tensors of the CPU or of CUDA"));
 }
 
-/* Whether two elements share memory. Mostly the strides tell: each is beyond all that the smaller
- * ones reach. Else every place is looked at. */
+/* True: two elements share memory. Mostly the strides show it: each stride is larger than the reach
+ * of all smaller ones. If not, every place is checked. */
 static bool overlaps_itself(const at::Tensor &t)
 {
     std::vector<std::pair<int64_t, int64_t>> axes;      /* stride, edge */
@@ -115,7 +115,7 @@ static at::Tensor plain_copy(const at::Tensor &t)
     return copy.is_alias_of(t) ? copy.clone(at::MemoryFormat::Contiguous) : copy;
 }
 
-/* What takes the place of a tensor that does not lie plainly. */
+/* The copy that replaces a tensor whose elements are not in plain order in memory. */
 static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held &held)
 {
     if (way == Way::IN)
@@ -127,9 +127,9 @@ static at::Tensor stand_in(const char *what, const at::Tensor &t, Way way, Held 
     return copy;
 }
 
-/* The library, which refuses results that share memory, sees the copies. So where there are some
- * the tensors are looked at here: those that lie in one piece, in whatever order, and the beginning
- * of others. */
+/* The library refuses results that share memory, but it sees only the copies. So if there are
+ * copies, the tensors are checked here: a dense one, in any order, by its whole range, another one
+ * by its first byte. */
 static void check_apart(const char *what, c10::ArrayRef<at::Tensor> tensors)
 {
     std::vector<std::pair<const char *, const char *>> all;
@@ -231,7 +231,7 @@ void Held::write_back()
     if (stream)
         there.emplace(*stream);
     for (auto &[theirs, ours] : back) {
-        /* of a thread that waits, where the program began it in that mode */
+        /* the waiting thread may not be in the inference mode in which the program made it */
         std::optional<c10::InferenceMode> inside;
         if (theirs.is_inference())
             inside.emplace();
@@ -286,7 +286,7 @@ void side_arithmetic(const char *what, Side &side, const c10d::ReduceOp &op)
                         "float8_e4m3fn and float8_e5m2 have one"));
     side.type = TUTTI_F16;
     for (size_t &n : side.counts)
-        n /= 2;                         /* bytes until now: halves, two of each number */
+        n /= 2;                         /* they were bytes; a number has two halves */
 }
 
 at::Tensor factor_of(const c10d::ReduceOp &op, const Side &side)

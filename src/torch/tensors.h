@@ -1,6 +1,6 @@
-/* Job: what a tensor is to the library: an address, a count, a type, the stream of its device.
- * Owns: the copies of tensors that do not lie in one piece, until the end of their operation.
- * Never: a decision about ranks. */
+/* Job: describe a tensor to the library: an address, a count, a type, the stream of its device.
+ * Owns: the copies of tensors that are not in one piece, until the end of their operation.
+ * Never: decides by ranks. */
 #ifndef TORCH_TENSORS_H
 #define TORCH_TENSORS_H
 
@@ -16,29 +16,29 @@ namespace tutti {
 /* what the operation does with a tensor: reads it, fills it, or both */
 enum class Way { IN, OUT, BOTH };
 
-/* What an operation has in use until its end. `back`: the caller's tensor and our copy of it, which
- * is written back at the end: on a device in the stream that was current at the beginning, behind
- * what that had to do with the tensor, whatever thread it is then. */
+/* What an operation uses until its end. `back`: the caller's tensor, and our copy, which is written
+ * back to it at the end. On a device this runs in the stream that was current at the beginning, so
+ * after that stream's earlier work, whichever thread does it. */
 struct Held {
     c10::SmallVector<at::Tensor, 4> tensors;
     std::vector<std::pair<at::Tensor, at::Tensor>> back;
     std::optional<c10::Stream> stream;
-    /* refuses what cannot be written */
+    /* refuses a tensor that cannot be written */
     void put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours);
     void write_back();
 };
 
-/* Refuses, with the reason, a tensor whose elements are not all that it is, or do not lie
- * in memory. */
+/* Refuses, with the reason, a tensor that has more than its elements, has another layout than
+ * strided, or is on a device other than the CPU and CUDA. */
 void check_kind(const char *what, const at::Tensor &);
 
 /* A list of tensors as one side of a call: one type, one device. A tensor's elements are taken in
- * the order of its indices, whatever its strides: one that does not lie in one piece in that order,
- * or is a lazy conjugate, negative or zero, goes by a copy. So ranks may have different strides.
- * All tensors of all operations come by here. */
+ * the order of its indices. So ranks may have different strides. A tensor that is not in one piece
+ * in that order, or is a lazy conjugate, negative or zero, is replaced by a copy. All tensors of
+ * all operations pass through a Side. */
 struct Side {
     c10::SmallVector<void *, 8> at;
-    c10::SmallVector<size_t, 8> counts; /* of `type` */
+    c10::SmallVector<size_t, 8> counts; /* in elements of `type` */
     tutti_type type = TUTTI_U8;
     at::ScalarType scalar = at::kByte;
     c10::Device device{ c10::kCPU };
@@ -49,14 +49,14 @@ struct Side {
     size_t bytes() const;
 };
 
-/* Both sides of a call have one type and one device; which they are. */
+/* Checks that both sides of a call have one type and one device. Returns a side that has them. */
 const Side &side_same(const char *what, const Side &send, const Side &recv);
 
 
-/* The number of an operation for this type. Refuses those that are none, with those that are. */
+/* The library's operation for torch's. Refuses an unknown one; the message lists the known ones. */
 tutti_op op_of(const char *what, const c10d::ReduceOp &op);
 
-/* Refuses a type that the library has no arithmetic for; half-complex numbers are halves. */
+/* Refuses a type for which the library has no arithmetic. Half-complex numbers become halves. */
 void side_arithmetic(const char *what, Side &side, const c10d::ReduceOp &op);
 
 /* PREMUL_SUM's factor as one element of the type; undefined for every other operation. */

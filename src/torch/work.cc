@@ -1,14 +1,15 @@
-/* torch asks for the end of an operation in four ways: wait(), polling, a future, a stream. All of
- * them lead to one place (settle): one thread waits in the library, which frees its handle when it
- * reports the end, and others stand by. How it ended is kept: every wait() tells it again.
+/* torch can ask for the end of an operation in four ways: wait(), polling, a future, a stream. All
+ * lead to settle(). There one thread waits in the library, and other threads wait for that one. The
+ * library frees its handle when it reports the end. The work keeps the result, and every wait()
+ * reports it again.
  *
- * A future's wait() raises nothing, and what hangs on a future may be Python, block, or call
- * collectives. So a future is completed by a thread of later.h and never by the library's; who only
- * waits needs none. Collectives of a comm end in order, and one thread leads them all; a message
- * ends when it likes, and has a thread of its own.
+ * A future's wait() raises nothing, and its callbacks may be Python, block, or call collectives. So
+ * a thread of later.h completes a future, never a thread of the library. A plain wait() needs no
+ * such thread. Collectives of a comm end in order, so one thread waits for all of them. A message
+ * may end at any time, so each has a thread of its own.
  *
- * The interpreter's lock is never asked for under the lock of a work: whoever has the former may
- * wait for the latter. */
+ * No thread asks for the interpreter's lock while it holds the lock of a work: the thread that has
+ * the first may wait for the second. Cost: a thread for a future that is not complete yet. */
 #include "torch/work.h"
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -25,7 +26,7 @@
 namespace tutti {
 
 static std::mutex *pending_lock = new std::mutex;
-/* whose futures are to be completed; held by the job that does it */
+/* the works whose futures are still to be completed; the job that completes one holds the work */
 static std::set<Work *> *pending = new std::set<Work *>;
 
 Work::Work(std::shared_ptr<Comm> c, c10d::OpType type, const char *title,
@@ -41,7 +42,7 @@ Work::~Work()
 {
     for (auto &flight : flights)
         if (comm->is_fork())
-            flight.release();           /* the parent's */
+            flight.release();           /* the parent owns it */
         else if (flight && flight->work)
             comm->leave(std::move(flight));
 }
@@ -65,11 +66,11 @@ void Work::end(Failure why)
     std::lock_guard<std::mutex> hold(mutex_);
     if (flights.size() == passed)
         return close(std::move(why));
-    failure = std::move(why);           /* what did begin ends first */
+    failure = std::move(why);           /* the part that has begun ends first */
 }
 
-/* Another thread waits: until it is back. False: the time is over. The main thread looks at
- * signals meanwhile. */
+/* Waits while another thread is in the library's wait. False: the time is over. The main thread
+ * runs signal handlers meanwhile. */
 bool Work::stand_by(std::unique_lock<std::mutex> &lock, std::chrono::steady_clock::time_point until)
 {
     while (waiting && !completed_) {
@@ -86,7 +87,7 @@ bool Work::stand_by(std::unique_lock<std::mutex> &lock, std::chrono::steady_cloc
     return true;
 }
 
-/* 0 or -EAGAIN; *why of the first that failed. */
+/* 0 or -EAGAIN. *why: of the first part that failed. */
 int Work::take(int patience_ms, Failure *why)
 {
     for (; passed < flights.size(); passed++) {
@@ -111,7 +112,7 @@ int Work::take(int patience_ms, Failure *why)
 
 bool Work::settle(std::chrono::milliseconds timeout)
 {
-    comm->check_fork();             /* before the lock, which a thread of the parent may have had */
+    comm->check_fork();             /* before the lock: a parent's thread may have held it */
     auto until = timeout == kNoTimeout ? std::chrono::steady_clock::time_point::max()
                                        : deadline_after(timeout);
     std::unique_lock<std::mutex> lock(mutex_);
@@ -130,7 +131,7 @@ bool Work::settle(std::chrono::milliseconds timeout)
             r = take(timeout == kNoTimeout ? 0 : std::max(1, milliseconds(timeout)), &why);
         } catch (...) {
             raised = std::current_exception();
-            /* it has ended all the same */
+            /* the part has ended all the same */
             passed += passed < flights.size() && !flights[passed]->work;
             if (!why.error)
                 why = comm->failed(-ECANCELED, false);
@@ -224,7 +225,7 @@ void Work::abort() { comm->abort("Work.abort() was called"); }
 
 /* ---- futures ---- */
 
-/* up to there an operation is awaited so long before a thread is given to it */
+/* an operation of at most this size is awaited for BRIEF before a thread is given to it */
 static const size_t BRIEF_BYTES = 256 << 10;
 static const std::chrono::milliseconds BRIEF{ 1 }, NONE{ -1 };
 
@@ -244,9 +245,9 @@ static std::vector<c10::Device> devices_of(const std::vector<at::Tensor> &tensor
     return devices;
 }
 
-/* What hangs on a future may be Python, and torch makes a plain RuntimeError of what that raises.
- * So the end of the backward pass in which a future was asked for, where the reducer waits for all
- * of them, asks the work first: it raises what the operation ended with. */
+/* A callback of a future may be Python, and torch makes a plain RuntimeError of what it raises. So
+ * if a future is taken in a backward pass, the end of that pass, where the reducer waits for all
+ * futures, waits for the work first: that raises the operation's own error. */
 void Work::tell_backward()
 {
     if (torch::autograd::get_current_graph_task_id() == -1)
@@ -260,13 +261,13 @@ void Work::tell_backward()
     torch::autograd::Engine::get_default_engine().queue_callback([self] { self->wait(); });
 }
 
-/* A small operation is mostly over when it has been started, and a thread costs more than it.
+/* A small operation has mostly ended soon after its start, and a thread costs more than it.
  *
- * A hook of DDP that is Python may call collectives in what hangs on a future (PowerSGD): in a
- * thread of ours they would come before or after those of the next bucket as it happens, on each
- * rank another way. So in a backward pass Python gets the future of a collective when that is over:
- * what it hangs on it runs at once, on all ranks in one order. The reducer itself, which asks
- * without the interpreter's lock, waits for nothing. */
+ * A hook of DDP in Python may call collectives in a callback of a future (PowerSGD). In a thread of
+ * ours these would run before or after those of the next bucket by chance, on each rank in another
+ * order. So in a backward pass Python gets the future of a collective after its end. Its callbacks
+ * then run at once, on all ranks in the same order. The reducer itself asks without the
+ * interpreter's lock, and does not wait here. */
 std::chrono::milliseconds Work::patience_of_future() const
 {
     bool message = false, brief = flights.size() == 1;
@@ -293,8 +294,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         std::optional<pybind11::gil_scoped_release> released;
         if (python_runs() && PyGILState_Check())
             released.emplace();
-        /* throws what a signal's handler raises: then there is no future that nobody
-         * would complete */
+        /* it throws what a signal handler raises: so no future is left that nobody completes */
         settle(patience);
     }
     {
@@ -321,7 +321,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFutureResult()
     return outcome;
 }
 
-/* Nothing hangs on a future that nobody has seen yet: of what is over it is completed here. */
+/* A new future has no callbacks yet. So if the operation has ended, completes the future here. */
 void Work::promise()
 {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -342,7 +342,7 @@ void Work::promise()
     auto settled = [self] {
         try {
             self->settle(kNoTimeout);
-        } catch (...) {                 /* a fork, or the interpreter is going: the future tells */
+        } catch (...) {                 /* a fork, or Python ends: the future reports it */
         }
     };
     auto then = [self] { self->complete(); };
@@ -363,7 +363,7 @@ c10::IValue Work::value_of_future() const
     return lists;
 }
 
-/* Of each future once, whoever comes first: the thread that has waited, or Ctrl-C. */
+/* Completes each future once, in whichever thread comes first: the one that waited, or Ctrl-C's. */
 void Work::complete()
 {
     c10::intrusive_ptr<c10::ivalue::Future> a, b;

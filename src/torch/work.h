@@ -1,6 +1,6 @@
-/* Job: what an operation of a process group returns: wait, test, futures, results.
- * Owns: the operation's flight until its end, and then how it ended.
- * Never: a wait in its destructor: what is under way goes to the comm. */
+/* Job: implement what an operation of a process group returns: wait, test, futures, results.
+ * Owns: the operation's flight until its end; then its result.
+ * Never: waits in its destructor: the comm takes over what is still under way. */
 #ifndef TORCH_WORK_H
 #define TORCH_WORK_H
 
@@ -17,12 +17,12 @@ public:
        std::vector<at::Tensor> value, const std::vector<at::Tensor> *inputs = nullptr);
   ~Work() override;
 
-  /* Both before anybody else sees the work: what is under way; and that there is no more, since
-     * nothing else was to be done or it could not even begin. */
+  /* Both are called before anybody else sees the work. holds(): takes a flight. end(): there will
+     * be no more flights, because nothing else is to be done or the next could not begin. */
   void holds(std::unique_ptr<Flight> flight) { flights.push_back(std::move(flight)); }
   void end(Failure failure);
-  size_t rows = 1; /* its future's value is so many lists */
-  int64_t expected = -1; /* of a recv: how many elements have to come */
+  size_t rows = 1; /* number of lists in the value of its future */
+  int64_t expected = -1; /* of a recv: the number of elements that must come */
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -42,10 +42,10 @@ public:
   static void interrupt_all(); /* Ctrl-C: ends the futures that are not complete */
 
 private:
-    /* Whether it has ended; throws what a signal's handler raised. */
+    /* True: it has ended. Throws what a signal handler raised. */
     bool settle(std::chrono::milliseconds timeout);
     bool stand_by(std::unique_lock<std::mutex> &lock, std::chrono::steady_clock::time_point until);
-    int  take(int patience_ms, Failure *why);           /* by the one thread that waits */
+    int  take(int patience_ms, Failure *why);           /* called by the one waiting thread */
     void close(Failure why);                            /* under the lock */
     bool failed() const { return failure.error != 0; }
     void tell_backward();
@@ -55,21 +55,21 @@ private:
     void complete();
 
     const std::shared_ptr<Comm> comm;
-    /* in the order in which they were started */
+    /* in the order of their starts */
     c10::SmallVector<std::unique_ptr<Flight>, 1> flights;
-    size_t passed = 0;                  /* of these have ended */
+    size_t passed = 0;                  /* so many flights have ended */
     std::vector<at::Tensor> value;
     bool waiting = false;               /* a thread is in the library's wait */
     Failure failure;
     int source = -1;
-    /* what it came to; how it came to it */
+    /* future: the value; outcome: a WorkResult */
     c10::intrusive_ptr<c10::ivalue::Future> future, outcome;
-    /* a thread will complete them; whoever does so has said it */
+    /* a thread will complete them; the thread that completes one has set its flag */
     bool promised = false, future_told = false, outcome_told = false;
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now(), over;
 };
 
-/* Several works as one: the first failure is that of all. */
+/* Several works as one. The first failure is the failure of all. */
 class Together : public c10d::Work {
 public:
     Together(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works);
