@@ -1,9 +1,9 @@
-"""What `import torch` runs of an installed tutti (entry point group torch.backends): the name
-"tutti" for torch.distributed, and nothing else.
+"""Registers the name "tutti" for torch.distributed, when `import torch` calls an installed tutti by
+its entry point (group torch.backends).
 
-The package is imported when a process group asks for it, not before. Nothing here raises: torch
-would fail to be imported. TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches it off; then `import
-tutti.torch` does the same.
+The package is imported only when a process group asks for it. Nothing here raises an exception,
+because the import of torch would fail. TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches it off; then
+`import tutti.torch` does the same.
 """
 import os
 import sys
@@ -16,8 +16,8 @@ def _create(options: Any, more: Any = None) -> Any:
 
 
 def _check(config: str, plugins: Any) -> None:
-    """torch knows one backend of a group that is none of its own: a second one would be dropped
-    in silence."""
+    """Refuses two backends in one group that are not torch's own: torch would drop the second
+    without a message."""
     names = {pair.split(":")[1] for pair in config.lower().split(",") if pair.count(":") == 1}
     others = sorted(name for name in names if name.upper() in plugins)
     if "tutti" in others and len(others) > 1:
@@ -27,8 +27,8 @@ def _check(config: str, plugins: Any) -> None:
 
 
 def _mended(helper: Any, c10d: Any) -> Any:
-    """torch's helper that makes groups. Torch 2.13 leaves "cpu:gloo" without a default backend as
-    soon as any plugin is there."""
+    """Wraps torch's helper that makes groups: torch 2.13 leaves "cpu:gloo" without a default
+    backend as soon as any plugin is registered."""
     import functools
 
     @functools.wraps(helper)
@@ -45,7 +45,7 @@ def _mended(helper: Any, c10d: Any) -> Any:
 
 
 def _set_default(group: Any, devices: Any, c10d: Any) -> None:
-    """As torch does without plugins: nccl's, or gloo's; the plugin's where there is neither."""
+    """As torch does without plugins: nccl's, else gloo's; the plugin's if there is neither."""
     try:
         group._has_hooks()
         return                                                          # there is one
@@ -58,7 +58,7 @@ def _set_default(group: Any, devices: Any, c10d: Any) -> None:
 
 
 def put() -> None:
-    """Makes the name known; once a process."""
+    """Registers the name, once a process."""
     from torch.distributed import distributed_c10d as c10d
     if "TUTTI" in c10d.Backend._plugins:
         return

@@ -1,9 +1,9 @@
-/* A buffer says what its elements are by a format of the struct module; NumPy's complex types are
- * "Zf" and "Zd". Integers and floats are told by letter and size, since a letter's size depends on
- * the machine. What has no buffer protocol tutti/_foreign.py looks at; its view is filled here, and
- * holds what that says. It looks, too, at what may be more than its buffer: a class made from
- * another (a masked array), elements that are none of the library's. Cost: for all other arrays a
- * bit of their class is read; for these some microseconds. */
+/* A buffer describes its elements by a format of the struct module; NumPy's complex types are "Zf"
+ * and "Zd". Integers and floats are found by letter and size, since a letter's size depends on the
+ * machine. tutti/_foreign.py reads an array without the buffer protocol. Its view is filled here,
+ * and holds that array. It also checks an array that may be more than its buffer: a class derived
+ * from another (a masked array), or elements of no type of the library. Cost: for such an array
+ * some microseconds; for all others one look at a bit of their class. */
 #include "python/buffer.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int type_of(const char *format, Py_ssize_t size)
     }
 }
 
-/* A type that was asked for has to fit the elements, or divide the bytes. */
+/* The type that the caller asks for must fit the elements, or divide the bytes. */
 static int asked_type(const Py_buffer *view, int asked, const char *what)
 {
     Py_ssize_t size = (Py_ssize_t)type_size(asked);
@@ -77,7 +77,7 @@ static int own_type(const Py_buffer *view, const char *what)
     return type;
 }
 
-/* tutti/_foreign.py has a word with the object: 0, or -1 with what it raised. */
+/* Calls tutti/_foreign.py with the object. 0, or -1 with the exception that it raised. */
 static int foreign_says(const char *function, PyObject *object, const char *what, int asked)
 {
     PyObject *module = PyImport_ImportModule("tutti._foreign"),
@@ -91,8 +91,8 @@ static int foreign_says(const char *function, PyObject *object, const char *what
     return none ? 0 : -1;
 }
 
-/* Some arrays have a buffer, but no format for it. 1: they have told the format, too; 0: they have
- * not, and none is needed. */
+/* Gets a view with a format: 1. Some arrays have a buffer but no format: then 0 if none is needed.
+ * Else -1 with an exception. */
 static int view_get(Py_buffer *view, PyObject *object, int asked, int writable, const char *what)
 {
     int flags = PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0);
@@ -111,7 +111,7 @@ static int view_get(Py_buffer *view, PyObject *object, int asked, int writable, 
     return -1;
 }
 
-/* Made from another class, as a masked array is from NumPy's: it may be more. */
+/* True for a class derived from another, as a masked array is from NumPy's: it may be more. */
 static int is_derived(PyTypeObject *type)
 {
     return PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE
@@ -170,7 +170,7 @@ static int view_foreign(Py_buffer *view, struct array_side *s, PyObject *object,
     return r;
 }
 
-/* The type of the elements, and the view; or -1, and nothing is held. */
+/* The type of the elements, with the view held; or -1, with nothing held. */
 static int view_take(struct array_side *s, Py_buffer *view, PyObject *object, int asked,
                      int writable, const char *what)
 {
@@ -183,7 +183,7 @@ static int view_take(struct array_side *s, Py_buffer *view, PyObject *object, in
     return type;
 }
 
-/* One buffer at most, and none so far. */
+/* For one buffer at most, none of them taken so far. */
 static void side_begin(struct array_side *s, int type)
 {
     s->n = 0;
@@ -214,7 +214,7 @@ int side_take(struct array_side *s, PyObject *object, int type, int writable, co
     return 0;
 }
 
-/* Appends one; the first that is not None says the type of all. */
+/* Appends one. The first that is not None gives the type for all. */
 static int side_add(struct array_side *s, PyObject *object, int asked, int writable,
                     const char *what)
 {
@@ -270,7 +270,7 @@ int side_lend(struct array_side *to, PyObject *object, const struct array_side *
 {
     if (object == Py_None || PyObject_CheckBuffer(object) || from->n != 1
         || from->views != &from->one)
-        return 0;               /* a view of the buffer protocol belongs to one who gives it back */
+        return 0;               /* each view of the buffer protocol needs its own release */
     side_begin(to, from->type);
     to->one = from->one;
     Py_INCREF(to->one.obj);

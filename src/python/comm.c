@@ -1,5 +1,5 @@
-/* What every method of a comm needs of it. The type with its methods stands above
- * them (comm_type.c). */
+/* What every method of a comm needs. The type with its methods is in comm_type.c, above the methods
+ * in the order of includes. Cost: two counters a call. */
 #include "python/comm.h"
 
 #include "python/fail.h"

@@ -1,9 +1,9 @@
-/* The type of a comm, and its life. The library lets its interrupt function be asked by a thread
- * that waits: there Python's signal handlers run, so that Ctrl-C ends a blocked call by
- * KeyboardInterrupt, within a slice of a sleep.
+/* The type of a comm, and its life. A thread that waits in the library calls an interrupt function:
+ * it runs Python's signal handlers. So Ctrl-C ends a blocked call by KeyboardInterrupt, within a
+ * slice of a sleep.
  *
- * Worlds that a program has not finalized the library itself leaves at the end of the process, when
- * no Python code can read their memory any more: nothing here does it before. */
+ * If a program has not finalized a world, the library leaves it at the end of the process, when no
+ * Python code can read its memory any more. Nothing here leaves it earlier. */
 #include "python/comm_type.h"
 
 #include "python/fail.h"
@@ -21,8 +21,8 @@
 
 static PyTypeObject *comm_type;
 
-/* Python runs signal handlers in the main thread only, so nobody else need ask; not asking keeps
- * the library's own thread out of Python. */
+/* Python runs signal handlers in the main thread only, so other threads need not ask. So the
+ * library's own thread stays out of Python. */
 static int signals_asked(void *arg)
 {
     (void)arg;

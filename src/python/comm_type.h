@@ -1,6 +1,6 @@
-/* Job: the type of a comm's object, with all its methods; making, freeing and leaving one.
+/* Job: provide the type of a comm's object, with all its methods; make, free and leave a comm.
  * Owns: nothing.
- * Never: what a method does beside that (methods.h, ops.h, shown.h, table.h). */
+ * Never: implements its other methods (methods.h, ops.h, shown.h, table.h). */
 #ifndef PYTHON_COMM_TYPE_H
 #define PYTHON_COMM_TYPE_H
 

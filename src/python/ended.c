@@ -1,14 +1,14 @@
-/* The library calls ending_done in whatever thread ends a work, its own among them, which must not
- * wait. So there is no lock here: the word of a work changes once, from nothing or a watch to
- * ENDED, and who takes the watch away puts it on a list; a semaphore wakes the thread of the
- * package, which empties the list at once: no descriptor, which a program may close. Cost of an end
- * that is watched: three atomic steps and a wake; of others: one.
+/* The library calls ending_done in whichever thread ends a work, also in its own, which must not
+ * wait. So there is no lock here. The word of a work ends as ENDED, from 0 or from a watch. The
+ * thread that replaces a watch puts it on a list and posts a semaphore. That wakes the package's
+ * thread, which takes the whole list at once. A descriptor would do, too, but a program may close
+ * it. Cost of an end that is watched: three atomic steps and a wake; of another one: one step.
  *
  * Edges:
- * E90 ended: ending_done stores the error, then ENDED into the word (swap); who finds ENDED there
- *     loads the error.
- * E91 watched: ending_done puts a watch at the head of the list (swap); who takes the list reads
- *     the watches in it. */
+ * E90 ended: ending_done stores the error, then ENDED into the word (swap); a thread that finds
+ *     ENDED there loads the error.
+ * E91 watched: ending_done puts a watch at the head of the list (swap); the thread that takes the
+ *     list reads the watches in it. */
 #include "python/ended.h"
 
 #include "python/object.h"
@@ -27,11 +27,11 @@ struct end_watch {
 
 static shared64 list;                                   /* of struct end_watch, the latest first */
 static sem_t bell;
-static int listens;                                     /* with the interpreter's lock */
+static int listens;                                     /* under the interpreter's lock */
 
 static void ring(void)
 {
-    (void)sem_post(&bell);                              /* full: it rings already */
+    (void)sem_post(&bell);                              /* fails only if it is full */
 }
 
 static void ending_done(int error, void *arg)
@@ -79,7 +79,7 @@ int ending_watch(struct ending *e, PyObject *work)
     return 0;
 }
 
-/* By the clock that nobody sets. However often it was rung, that is one waking. */
+/* Uses a clock that nobody sets. Several posts count as one. */
 static void sleep_until_rung(double seconds)
 {
     struct timespec until;
@@ -92,8 +92,8 @@ static void sleep_until_rung(double seconds)
             ;
 }
 
-/* Waits until there is one, somebody wakes it, or the seconds have passed; negative:
- * without end. */
+/* Waits until a work has ended, ended_wake() is called, or the seconds have passed. Negative: no
+ * limit. */
 static PyObject *ended_fetch(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -128,7 +128,7 @@ static PyObject *ended_wake(PyObject *module, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* False is for a fork, in which nobody waits. */
+/* False is for a fork, in which no thread waits. */
 static PyObject *ended_listen(PyObject *module, PyObject *yes)
 {
     (void)module;
@@ -136,7 +136,7 @@ static PyObject *ended_listen(PyObject *module, PyObject *yes)
     int wanted = PyObject_IsTrue(yes);
     if (wanted < 0)
         return NULL;
-    sem_init(&bell, 0, 0);              /* a fork's may say that somebody waits, who is not there */
+    sem_init(&bell, 0, 0);              /* in a fork it may count a waiter that is gone */
     listens = wanted;
     Py_RETURN_NONE;
 }

@@ -1,7 +1,7 @@
-/* Job: tells Python of works that have ended, in a thread of the package: the library's own threads
- *      never wait for the interpreter.
- * Owns: the list of ends that nobody has fetched yet, and the semaphore that says there are some.
- * Never: Python code run here; tutti/_later.py calls what a program has added. */
+/* Job: report ended works to Python in a thread of the package: the library's own threads never
+ *      wait for the interpreter.
+ * Owns: the list of ended works that nobody has fetched yet, and the semaphore that counts them.
+ * Never: runs Python code; tutti/_later.py calls the program's callbacks. */
 #ifndef PYTHON_ENDED_H
 #define PYTHON_ENDED_H
 
@@ -10,23 +10,23 @@
 #include "base/atomic.h"
 #include "tutti.h"
 
-/* In a flight. The words are 0, the address of a watch, or ENDED. */
+/* A part of a flight. word: 0, the address of a watch, or ENDED. */
 struct ending {
     shared64 word;
     int      told;                  /* the library will call ending_done: the word becomes ENDED */
-    int      error;                 /* of what has ended */
+    int      error;                 /* the error of the ended work */
 };
 
-/* Whether new works are told of: from the first watch in the process on, since a work with `done`
- * counts, to the library, as one that may still end any other wait. */
+/* True: the library reports the end of new works: from the first watch in the process on, not
+ * before. To the library a work with `done` is one that may still end any other wait. */
 int ended_listens(void);
 
-/* Before the starting call: the library tells of it. */
+/* Before the starting call: asks the library to report the end. */
 void ending_tell(struct ending *, tutti_call *);
 int  ending_is_over(const struct ending *);
 
-/* 1: `work` will be among what ended() returns; it is held until then. 0: it has ended before. -1:
- * with an exception. */
+/* 1: ended() will return `work`, which is held until then. 0: it has ended already. -1: an
+ * exception is set. */
 int  ending_watch(struct ending *, PyObject *work);
 
 /* ended(seconds) -> list of Works; ended_wake(); ended_listen(bool) */

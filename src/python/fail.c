@@ -1,5 +1,5 @@
-/* The classes stand in tutti/errors.py, which is asked for the exception when there is one to
- * raise: this file costs nothing before. */
+/* The exception classes are in tutti/errors.py. It is called only when there is an exception to
+ * raise. Cost: none before. */
 #include "python/fail.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ PyObject *fail_ranks(const tutti_comm *comm)
     return tuple;
 }
 
-/* A comm that has failed goes on telling why; a later call may tell it (-ECANCELED) before the work
- * that met the failure does. */
+/* True: this report was shown before. A comm that has failed keeps its report. A later call may
+ * show it (-ECANCELED) before the work that met the failure does. */
 static int is_older(PyObject *report, int error, PyObject *told, int told_error)
 {
     return told && error != told_error && error != -ECANCELED && told_error != -ECANCELED
@@ -52,7 +52,7 @@ static PyObject *report_of(int error, const tutti_comm *comm, PyObject **told, i
     return report;
 }
 
-/* Of an error that was said: its number, its kind, its report, the ranks. */
+/* Raises the exception for an error's number, kind, report and ranks. */
 static PyObject *fail_raise(int error, PyObject *kind, PyObject *report, PyObject *ranks)
 {
     PyObject *errors = PyImport_ImportModule("tutti.errors");

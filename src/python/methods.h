@@ -1,13 +1,13 @@
-/* Job: once, first, turn, seed, and the job's store, as methods of a comm.
+/* Job: provide once, first, turn, seed, probe, and the job's store, as methods of a comm.
  * Owns: nothing.
- * Never: a key of its own. */
+ * Never: makes a key itself. */
 #ifndef PYTHON_METHODS_H
 #define PYTHON_METHODS_H
 
 #include "python/comm.h"
 
-/* What the methods of a key and a deadline begin with: (key, timeout_ms). NULL with
- * an exception. */
+/* The first step of methods with a key and a deadline: reads (key, timeout_ms). NULL with an
+ * exception. */
 tutti_comm *methods_key(comm_object *, PyObject *args, const char **key, tutti_call *);
 
 /* _once(key, function, timeout_ms) -> (ran, value) */

@@ -1,14 +1,14 @@
-/* The function of once() runs in this thread, inside the library's call: it takes the interpreter's
- * lock for as long. What it raises goes to its own rank alone; the library is told an error, and
- * the next rank that waits takes over. */
+/* The function of once() runs in this thread, inside the library's call, with the interpreter's
+ * lock. Its exception is raised on its own rank only. The library gets an error, and the next rank
+ * that waits takes over. Cost: one change of the lock. */
 #include "python/methods.h"
 
 #include "python/site.h"
 
 #include <errno.h>
 
-/* What the function raised is kept apart while the library goes on: to the interrupt function it
- * would be Ctrl-C. */
+/* The function's exception is kept here while the library continues: the interrupt function would
+ * take it for Ctrl-C. */
 struct python_call { PyObject *function, *value, *kind, *raised, *trace; };
 
 static int once_run(void *arg)
@@ -64,7 +64,7 @@ PyObject *methods_first_begin(comm_object *self, PyObject *args)
     if (comm_result(self, r) >= 0)
         return PyBool_FromLong(r);
     if (r == 1)
-        /* a signal's exception keeps this rank from it: the next one goes first */
+        /* a signal's exception stops this rank: the next rank is first */
         tutti_first_end_at(site, key, -EINTR, comm);
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* The job's store. get() does not know how long a value is: it asks with a small room first, and
- * with the length it was told. */
+/* The job's store, and probe(). get() tries a small buffer first. If the value is longer, it tries
+ * again with the length that the library gave. Cost: one malloc and one copy for get(). */
 #include "python/methods.h"
 
 #include "python/site.h"

@@ -1,4 +1,4 @@
-/* The extension _tutti: what Python's own code cannot do. The package tutti in front of it has the
+/* The extension _tutti: what Python code cannot do itself. The package tutti above it has the
  * names, the texts and the defaults. */
 #include "python/comm_type.h"
 #include "python/ended.h"

@@ -1,19 +1,20 @@
-/* Job: what the extension's types have in common: how an object is made and freed.
+/* Job: make and free objects of the extension's types.
  * Owns: nothing.
- * Never: an object of a type that was not made by PyType_FromSpec: those are not counted. */
+ * Never: makes an object of a type that is not from PyType_FromSpec: Python does not count such a
+ *        type's references. */
 #ifndef PYTHON_OBJECT_H
 #define PYTHON_OBJECT_H
 
 #include <Python.h>
 
-/* A row of methods; the cast is the one that CPython's documentation asks for. */
+/* A row of methods. CPython's documentation asks for this cast. */
 #define OBJECT_METHOD(name, function, flags, doc) { name, (PyCFunction)(void (*)(void))(function), \
                                                     flags, doc }
 
-/* All bytes behind the head are 0. A subclass that Python code made is fine. */
+/* All bytes after the head are 0. A subclass made by Python code is allowed. */
 static inline void *object_new(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
 
-/* A method that keeps its argument, in place of what it kept before. */
+/* A method that keeps its argument and releases the one before. */
 static inline PyObject *object_keep(PyObject **place, PyObject *object)
 {
     Py_INCREF(object);

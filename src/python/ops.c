@@ -1,11 +1,11 @@
-/* The library calls a function with nothing to tell whose it is, so each operation has a C function
- * to itself, of a fixed number of them. It runs in whatever thread folds, the library's own among
- * them, and waits there for the interpreter: the price of such an operation, a few microseconds a
- * stretch of 4 KiB and no progress for others of this process meanwhile.
+/* The library calls a function without a context argument. So each operation has a C function of
+ * its own, from a fixed number of them. It runs in any thread that folds, also in the library's
+ * own, and waits there for the interpreter's lock. Cost: a few microseconds for each 4 KiB, and no
+ * progress for other operations of this process meanwhile.
  *
- * At the end of the program a thread that waits for the interpreter would be ended where it stands,
- * inside the library. So the package closes the slots before (atexit): what is under way is waited
- * for, and later calls break their comm without asking Python. */
+ * At the end of the program Python would end a thread that waits for the interpreter's lock, inside
+ * the library. So the package closes the slots first (atexit): ops_close() waits for calls under
+ * way, and later calls break their comm without Python. */
 #include "python/ops.h"
 
 #include "base/atomic.h"
@@ -21,14 +21,14 @@ enum { SLOTS = 32, TEXT = 112 };
 
 static struct op_slot {
     comm_object *comm;                  /* borrowed; NULL: free */
-    tutti_comm  *library;               /* its comm, for who has no interpreter */
+    tutti_comm  *library;               /* its comm, for use without the interpreter's lock */
     PyObject    *function;              /* owned */
     tutti_op     number;
 } slots[SLOTS];
 
-static shared32 closed, running;        /* the calls that are, or soon will be, in Python */
+static shared32 closed, running;        /* running: calls in Python, or about to be */
 
-/* What the function has raised is for the call of this rank; the others get its text. */
+/* Keeps the function's exception for this rank's call. The other ranks get its text. */
 static void failed(struct op_slot *s)
 {
     PyObject *type, *error, *trace;
@@ -58,7 +58,7 @@ static void release(PyObject *view)
 {
     if (!view)
         return;
-    /* fails where an array still shows it: that is the program's affair */
+    /* it fails if an array still shows the memory: then the program is responsible */
     PyObject *none = PyObject_CallMethod(view, "release", NULL);
     Py_XDECREF(none);
     PyErr_Clear();
@@ -68,7 +68,7 @@ static void release(PyObject *view)
 static void in_python(struct op_slot *s, const void *in, void *inout, size_t bytes, tutti_type type)
 {
     PyObject *before, *error, *trace;
-    /* Ctrl-C in this wait, perhaps: the comm is on its way to its end */
+    /* perhaps Ctrl-C in this wait: the comm is about to end */
     PyErr_Fetch(&before, &error, &trace);
     if (s->comm && !s->comm->raised) {
         PyObject *from = PyMemoryView_FromMemory((char *)(uintptr_t)in, (Py_ssize_t)bytes,
@@ -101,7 +101,7 @@ static void call(int slot, const void *in, void *inout, size_t count, tutti_type
 #define FOUR(each, n) each(n##0) each(n##1) each(n##2) each(n##3)
 #define ALL(each) FOUR(each, 0) FOUR(each, 1) FOUR(each, 2) FOUR(each, 3) FOUR(each, 4) \
     FOUR(each, 5) FOUR(each, 6) FOUR(each, 7)
-#define PLACE(n) (0x##n / 16 * 4 + 0x##n % 16)           /* of the digits: 0 to 7, then 0 to 3 */
+#define PLACE(n) (0x##n / 16 * 4 + 0x##n % 16)           /* from two digits: 0 to 7, then 0 to 3 */
 #define FUNCTION(n)                                                                  \
     static void slot_##n(const void *in, void *inout, size_t count, tutti_type type) \
     {                                                                                \

@@ -1,22 +1,21 @@
-/* Job: operations of a program's own: a Python function under the number that the library
- *      knows it by.
- * Owns: the slots, each a C function that the library can call, with the Python function behind it.
- * Never: a comm kept alive; its slots go with it. */
+/* Job: give a program's own operation, a Python function, a number of the library.
+ * Owns: the slots: each is a C function for the library, with the Python function behind it.
+ * Never: keeps a comm alive; its slots end with it. */
 #ifndef PYTHON_OPS_H
 #define PYTHON_OPS_H
 
 #include "python/comm.h"
 
-/* _op_create(function) -> number; function(in, inout, type) gets memoryviews of bytes, in to be
- * read, inout to be written. What it raises aborts the comm, and is what the call on this rank
- * raises (comm_object.raised). */
+/* _op_create(function) -> number. function(in, inout, type) gets memoryviews of bytes: it reads in
+ * and writes inout. Its exception aborts the comm, and this rank's call raises it
+ * (comm_object.raised). */
 PyObject *ops_create(comm_object *, PyObject *function);
 PyObject *ops_free(comm_object *, PyObject *number);
 
-/* The comm is freed, or its world left. */
+/* For a comm that was freed, or whose world was left. */
 void ops_drop(comm_object *);
 
-/* ops_close(): no function runs any more, at the end of the program */
+/* ops_close(): from now on no function runs; for the end of the program */
 int ops_setup(PyObject *module);
 
 #endif

@@ -1,5 +1,5 @@
-/* A Memory keeps its world from being finalized: NumPy arrays that show it hold it, and nothing
- * tells them that a mapping has gone. */
+/* A Memory prevents finalize() of its world: NumPy arrays may show its memory, and nothing tells
+ * them that a mapping has ended. Cost: one small object for each region. */
 #include "python/shown.h"
 
 #include "python/object.h"
@@ -14,7 +14,7 @@ struct shown_object {
     comm_object *world;                 /* owned */
     const void  *data;
     size_t       bytes;
-    int          loaded;                /* to be given back by tutti_free */
+    int          loaded;                /* tutti_free must release it */
 };
 
 static PyTypeObject *shown_type;
@@ -53,13 +53,13 @@ static PyObject *shown_loaded(struct flight *f)
     PyObject *memory = shown_new(f->comm, f->data, f->bytes, 1);
     if (!memory)
         return NULL;
-    f->data = NULL;                                     /* the Memory's now */
+    f->data = NULL;                                     /* the Memory owns it now */
     PyObject *view = PyMemoryView_FromObject(memory);
     Py_DECREF(memory);
     return view;
 }
 
-/* The end of a starting or a blocking call, of which `f` has all that it uses. */
+/* The last step of a starting or a blocking call. `f` has all that the call uses. */
 static PyObject *go(comm_object *self, struct flight *f, int kind, PyObject *path, tutti_call *call,
                     int mode)
 {

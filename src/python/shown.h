@@ -1,7 +1,7 @@
-/* Job: memory of the arena as a Python object with the buffer protocol, read-only.
- * Owns: the memory of load() until the object goes; of share() nothing: that stays until its rank
- *       leaves the world.
- * Never: a world left while such an object is there: its memory would go under its users. */
+/* Job: show memory of the arena as a Python object with the buffer protocol, read-only.
+ * Owns: the memory of load(), as long as the object. Memory of share() stays until its rank leaves
+ *       the world.
+ * Never: lets a world be finalized while such an object exists: its users would lose the memory. */
 #ifndef PYTHON_SHOWN_H
 #define PYTHON_SHOWN_H
 

@@ -1,8 +1,8 @@
-/* A site is the last folder, the file and the line, "train/main.py:12": short enough for a report's
- * line. One text per (file, line), found in a dict by the file name's cached hash; a program that
- * makes up file names without end (a shell) stops at SITES_MAX of them. What was found for a place
- * in some code is remembered in a table of a few places, with a reference to the code, so that
- * nobody else's can be mistaken for it. Cost: half a tenth of a microsecond a frame. */
+/* A site is the last folder, the file and the line, "train/main.py:12": short enough for a line of
+ * a report. There is one text per (file, line), in a dict by the file name's cached hash. There are
+ * at most SITES_MAX: a shell may invent file names without end. A table of a few places remembers
+ * what was found for a place in some code. It holds a reference to the code, so that no other code
+ * can have its address. Cost: 50 ns a frame. */
 #include "python/site.h"
 
 #include "python/object.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 
 enum { SITES_MAX = 65536, TEXT_MAX = 112, PLACES = 256 };
-enum { WHOLE = -2 };                        /* of a place: all of its code, which is passed over */
+enum { WHOLE = -2 };                        /* as a place's lasti: all of its code is passed over */
 
 static PyObject *texts;    /* (file name, line) -> address of the text */
-static PyObject *package;  /* the folder of the package: frames of its files are not the caller's */
+static PyObject *package;  /* the folder of the package: its frames do not count as the caller */
 static PyObject *name_filename, *name_back, *name_lasti;
 /* under the interpreter's lock; text NULL: passed over */
 static struct call_place { PyObject *code; long lasti; const char *text; } places[PLACES];
@@ -38,7 +38,7 @@ static void place_keep(PyObject *code, long lasti, const char *text)
     PyObject *before = p->code;
     Py_INCREF(code);
     *p = (struct call_place){ code, lasti, text };
-    Py_XDECREF(before);                                 /* last: it may run code that comes here */
+    Py_XDECREF(before);                                 /* last: it may run code that calls this */
 }
 
 static void offsets_forget(void)
@@ -91,7 +91,7 @@ static const char *site_find(PyObject *file, int line)
     if (key && !there && PyDict_Size(texts) < SITES_MAX && (text = site_make(file, line))) {
         PyObject *address = PyLong_FromVoidPtr(text);
         if (!address || PyDict_SetItem(texts, key, address) < 0)
-            PyErr_Clear();                              /* it is made once more next time */
+            PyErr_Clear();                              /* the text is made again next time */
         Py_XDECREF(address);
     }
     Py_XDECREF(number);
@@ -99,7 +99,7 @@ static const char *site_find(PyObject *file, int line)
     return text;
 }
 
-/* Which instruction a frame is at; -1: it cannot be told. */
+/* The index of a frame's current instruction; -1: unknown. */
 static long site_lasti(PyObject *frame)
 {
     PyObject *number = PyObject_GetAttr(frame, name_lasti);
@@ -108,7 +108,7 @@ static long site_lasti(PyObject *frame)
     return lasti < 0 ? -1 : lasti;
 }
 
-/* Of a frame that is not remembered: its text; NULL with *over false: it is passed over. */
+/* The text of a frame that is in no place yet. NULL with *over false: the frame is passed over. */
 static const char *site_look(PyObject *frame, PyObject *code, long lasti, bool *over)
 {
     const char *text = NULL;

@@ -1,6 +1,7 @@
-/* Job: the call site of a call from Python: file and line of the first frame outside the package.
- * Owns: the texts of call sites, which live as long as the process, as the library asks.
- * Never: an exception: a site that cannot be told is "?". */
+/* Job: find the call site of a call from Python: file and line of the first frame outside the
+ *      package.
+ * Owns: the texts of call sites, which live as long as the process, as the library requires.
+ * Never: raises an exception: an unknown site is "?". */
 #ifndef PYTHON_SITE_H
 #define PYTHON_SITE_H
 

@@ -1,8 +1,8 @@
-/* One entry for all calls on buffers. A row says what a call takes on each side; the counts are
- * checked here, where the arrays' sizes are known, since a wrong count from Python would be read or
- * written beyond an array. A buffer that a rank does not need may be None; the library says so
- * where it is needed.
- * Cost: two views of buffers, no allocation unless work is left under way. */
+/* One entry for all calls on buffers. A row states what a call takes on each side. The counts are
+ * checked here, because the arrays' sizes are known here: with a wrong count from Python the
+ * library would read or write beyond an array. A rank may give None for a buffer that it does not
+ * need. If it needs it, the library reports the error.
+ * Cost: two views of buffers; an allocation only if work is left under way. */
 #include "python/table.h"
 
 #include "python/comm.h"
@@ -54,7 +54,7 @@ static int wrong(const char *name, const char *which, size_t is, size_t should)
     return -1;
 }
 
-/* Both sides of a call that has one count: how many elements a rank gives or gets. */
+/* Checks both sides of a call with one count: how many elements a rank gives or gets. */
 static int counted(const struct asked *a, const struct flight *f, const struct kind_row *row)
 {
     size_t size = (size_t)a->size, send = side_count(&f->send), recv = side_count(&f->recv);
@@ -156,7 +156,7 @@ int table_run(const char *site, const struct asked *a, struct flight *f, tutti_c
     }
 }
 
-/* The buffers are held and checked. */
+/* Runs the call. Its buffers are held and checked. */
 static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_comm *comm)
 {
     tutti_call call = {
@@ -177,7 +177,7 @@ static PyObject *go(comm_object *self, struct asked *a, struct flight *f, tutti_
     return value;
 }
 
-/* What does not fit into an int. In words of tutti/_number.py. */
+/* Refuses a number that does not fit into an int, with the text of tutti/_number.py. */
 static int refuse_number(int kind, int field, PyObject *number)
 {
     enum { OP = 4, ROOT = 5 };
@@ -213,7 +213,7 @@ static int arguments(struct asked *a, PyObject *const *args, Py_ssize_t n)
     return -1;
 }
 
-/* Which stream the call stands behind: the program's, else what an array says of itself. */
+/* Sets the stream that the call waits for: the program's, else the one that an array names. */
 static int streamed(struct asked *a, const struct flight *f, PyObject *said)
 {
     const char *name = rows[a->kind].name;
@@ -243,7 +243,7 @@ static int streamed(struct asked *a, const struct flight *f, PyObject *said)
     return -1;
 }
 
-/* None, or one element of the type. */
+/* factor: None, or one element of the type. */
 static int take_factor(const struct asked *a, struct flight *f, PyObject *factor)
 {
     if (factor == Py_None)

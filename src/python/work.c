@@ -1,9 +1,10 @@
-/* wait() gives the interpreter's lock away; only one thread waits in the library, since that frees
- * the handle when it reports the end. Others stand at a lock of this Work's until the first is
- * back. An end is remembered: every later wait() returns it again.
+/* wait() releases the interpreter's lock. Only one thread waits in the library, because the library
+ * frees the handle when it reports the end. Other threads wait at a lock of this Work until the
+ * first one is back. The result is kept: every later wait() returns it again.
  *
- * With keep the library says -ETIMEDOUT of what goes on after its deadline, and frees nothing, but
- * also of what has ended so. `ending` says which it is: of those works the library always tells. */
+ * With keep, -ETIMEDOUT has two meanings: the deadline has passed, the operation continues and
+ * nothing is freed; or the operation has ended with that error. `ending` tells them apart: for
+ * works with keep the library always calls ending_done. Cost: a malloc for each work. */
 #include "python/work.h"
 
 #include "python/fail.h"
@@ -18,14 +19,14 @@
 struct work_object {
     PyObject_HEAD
     comm_object   *comm;                /* owned */
-    struct flight *flight;              /* NULL: over */
-    PyObject      *value, *failure;     /* of one that is over; one of them */
+    struct flight *flight;              /* NULL: it has ended */
+    PyObject      *value, *failure;     /* after the end: one of them is set */
     int            waiting;             /* a thread is in tutti_wait */
-    /* held by that thread, once another one stands here; NULL: none ever did */
+    /* held by the waiting thread, once another one has waited here; NULL: none ever did */
     PyThread_type_lock others;
 };
 
-/* the base, and the subclass that the package makes of it */
+/* the base class, and the package's subclass of it */
 static PyTypeObject *work_type, *work_made;
 
 void flight_start(struct flight *f, tutti_call *call, int keep)
@@ -61,7 +62,7 @@ void flight_drop(struct flight *f)
     side_drop(&f->recv);
     side_drop(&f->factor);
     Py_CLEAR(f->result);
-    if (f->data && comm_world(f->comm)->comm)           /* loaded, and nobody took it */
+    if (f->data && comm_world(f->comm)->comm)           /* loaded, but not passed on */
         tutti_free((void *)(uintptr_t)f->data, comm_world(f->comm)->comm);
     f->data = NULL;
 }
@@ -101,7 +102,7 @@ void work_reap(comm_object *comm, int wait)
             f->data = NULL;
         flight_drop(f);
         free(f);
-        at = &comm->left;                               /* others may have been here meanwhile */
+        at = &comm->left;                               /* another thread may have changed it */
     }
     PyErr_Restore(type, value, trace);
 }
@@ -131,8 +132,8 @@ static PyObject *work_end(struct work_object *w)
     return w->value;
 }
 
-/* The handle is gone: what came of it is kept. An exception that is set (Ctrl-C) goes to this
- * caller instead, once. */
+/* The library has freed the handle. Keeps the result. An exception that is set already (Ctrl-C) is
+ * raised in this caller instead, once. */
 static PyObject *work_over(struct work_object *w, int result)
 {
     PyObject *type, *value, *trace;
@@ -147,7 +148,7 @@ static PyObject *work_over(struct work_object *w, int result)
         Py_XDECREF(kind);
         Py_XDECREF(where);
     }
-    w->flight = NULL; /* not before: this has been in Python, where others ask whether it is over */
+    w->flight = NULL; /* now only: Python code ran above, and may have asked for the end */
     flight_drop(f);
     free(f);
     if (!type)
@@ -156,14 +157,14 @@ static PyObject *work_over(struct work_object *w, int result)
     return NULL;
 }
 
-/* Seconds, or None. */
+/* timeout: seconds, or None. */
 static int patience(PyObject *timeout, int *ms)
 {
     double seconds = timeout == Py_None ? 0 : PyFloat_AsDouble(timeout);
     if (PyErr_Occurred())
         return -1;
     int none = seconds < 0 || (seconds > 0 && isinf(seconds));
-    if (!none && !(seconds <= INT_MAX / 1000)) {         /* nor is it a number, if it is none */
+    if (!none && !(seconds <= INT_MAX / 1000)) {         /* also true for a NaN */
         fail_number(NULL, timeout);
         return -1;
     }
@@ -178,8 +179,8 @@ static PyObject *not_yet(void)
     return NULL;
 }
 
-/* Another thread waits: until it is back. 0, or -1 with an exception: the patience has passed, or
- * a signal's. */
+/* Waits until the thread in the library's wait is back. 0, or -1 with an exception: the patience
+ * has passed, or a signal handler raised. */
 static int stand_by(struct work_object *w, int ms)
 {
     if (!w->others
@@ -193,7 +194,7 @@ static int stand_by(struct work_object *w, int ms)
         PyLockStatus got = PyThread_acquire_lock_timed(w->others,
                                                        ms > 0 ? (PY_TIMEOUT_T)ms * 1000 : -1, 1);
         if (got == PY_LOCK_ACQUIRED)
-            /* the next one that stands here, or the next who waits, who has the interpreter */
+            /* for the next thread here, or for one in await(), which has the interpreter's lock */
             PyThread_release_lock(w->others);
         PyEval_RestoreThread(state);
         if (got == PY_LOCK_ACQUIRED)
@@ -208,14 +209,14 @@ static int stand_by(struct work_object *w, int ms)
 static const char restart_guard_text[] =
     "the deadline of this operation has passed; it goes on, and the comm is whole: wait() again";
 
-/* The library's answer to this thread, which is the only one inside. *late: the deadline of one
- * with keep has passed, and it goes on. */
+/* The library's answer to this thread, the only one inside. *late: with keep, the deadline has
+ * passed and the operation continues. */
 static int await(struct work_object *w, const char *site, int ms, int *late)
 {
     struct flight *f = w->flight;
     w->waiting = 1;
     if (w->others)
-        /* free, or free in a moment: whoever stood here passes it on at once */
+        /* free now or in a moment: a thread that stood by releases it at once */
         PyThread_acquire_lock(w->others, WAIT_LOCK);
     PyThreadState *state = comm_enter(w->comm);
     int known = ending_is_over(&f->ending);
@@ -223,7 +224,7 @@ static int await(struct work_object *w, const char *site, int ms, int *late)
     *late = 0;
     if (r == -ETIMEDOUT && f->keep && !known) {
         *late = !ending_is_over(&f->ending);
-        /* it ended just now; where both say so, a handle of a broken comm may be left */
+        /* it has ended just now; if with -ETIMEDOUT, a handle of a broken comm may be left */
         if (!*late && f->ending.error != -ETIMEDOUT)
             r = tutti_wait_at(site, f->work, -1);
     }
@@ -262,7 +263,7 @@ static PyObject *work_test(struct work_object *w, PyObject *none)
     if (!w->flight || ending_is_over(&w->flight->ending))
         Py_RETURN_TRUE;
     if (w->waiting)
-        Py_RETURN_FALSE;                                /* the thread that waits frees the handle */
+        Py_RETURN_FALSE;                                /* the waiting thread frees the handle */
     if (!comm_of(w->comm))
         return NULL;
     if (!w->flight->keep)
@@ -271,8 +272,8 @@ static PyObject *work_test(struct work_object *w, PyObject *none)
     return PyBool_FromLong(ending_is_over(&w->flight->ending));
 }
 
-/* True: ended() will return this Work. False: it has ended. None: nobody tells of it,
- * ask test(). */
+/* True: ended() will return this Work. False: it has ended. None: nothing reports its end, so call
+ * test(). */
 static PyObject *work_watch(struct work_object *w, PyObject *none)
 {
     (void)none;

@@ -9,8 +9,8 @@
 
     tutti run -n 4 python3 first.py
 
-init() gives the world as a Comm; each of its methods is also a function here, which acts on the
-world that init() made last.
+init() gives the world as a Comm. Each of its methods is also a function here, which acts on the
+world that the last init() made.
 """
 import os as _os
 

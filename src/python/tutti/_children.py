@@ -1,13 +1,13 @@
-"""How a child has ended. Where a program ignores SIGCHLD the system keeps that for nobody, and who
-asks may take it for a good end."""
+"""How a child has ended. If a program ignores SIGCHLD, the system does not keep that, and a wait
+for the child may look as if it had ended well."""
 import signal
 import threading
 from typing import Any
 
 
 class Kept:
-    """While it lasts the ends of this process's children are kept. Only the main thread can
-    see to that."""
+    """While it lasts, the system keeps the ends of this process's children. Only the main thread
+    can do that: in another thread it does nothing."""
 
     def __enter__(self) -> "Kept":
         mine = threading.current_thread() is threading.main_thread()

@@ -1,5 +1,5 @@
-"""The world's methods as functions of the package: tutti.all_reduce(x) is all_reduce of the world
-that init() made last."""
+"""The world's methods as functions of the package: tutti.all_reduce(x) is the all_reduce of the
+world that the last init() made."""
 import functools
 import inspect
 from typing import Any, Callable, Concatenate, ParamSpec, Tuple, TypeVar
@@ -17,7 +17,7 @@ __all__ = [
     "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort",
     "set_timeout", "first", "once", "turn", "seed", "seed_everything", "get", "add", "compare_set",
     "delete", "share", "load", "save",
-]           # but set: `from tutti import *` leaves Python's own alone
+]           # without set: `import *` must not hide Python's own
 
 
 def rank() -> int:
@@ -37,12 +37,12 @@ def failed() -> Tuple[int, ...]:
 
 def finalize() -> None:
     """Leaves the world and frees all its comms. Waits for nobody. The world that was made before
-    it, if any, is in its place."""
+    it, if any, becomes the current one."""
     _worlds.current().finalize()
 
 
 def _of(method: Callable[Concatenate[Comm, _P], _R]) -> Callable[_P, _R]:
-    """The method with the current world for self: its name, its text, its arguments."""
+    """The method with the current world as self. Its name, doc string and signature stay."""
     @functools.wraps(method)
     def function(*args: _P.args, **words: _P.kwargs) -> _R:
         return method(_worlds.current(), *args, **words)

@@ -1,12 +1,12 @@
-"""Arrays of other libraries: what has __dlpack__ or __cuda_array_interface__, in the memory of the
-host or of a device.
+"""Arrays of other libraries, with __dlpack__ or __cuda_array_interface__, in the memory of the host
+or of a device.
 
-take() says where the elements lie and what they are. The memory is lent: the capsule of DLPack, or
-the array, is held while it is in use, and nothing is copied. Cost: some 10 µs an array; the buffer
-protocol, which is asked for first, has none of it.
+take() says where the elements are and what type they have. Nothing is copied: the memory is lent,
+and DLPack's capsule, or the array, is held while it is in use. Cost: some 10 µs an array. The
+buffer protocol is tried first, and has none of this cost.
 
-look() is for what has the buffer protocol and is more, or something else, than its bytes; refuse()
-for what has it and gives no buffer.
+look() checks an array that has the buffer protocol, but whose bytes may not be its value. refuse()
+explains why an array that has it gives no buffer.
 """
 import ctypes
 import errno
@@ -20,7 +20,7 @@ from .errors import Invalid
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13        # DLDeviceType
 _READ_ONLY, _COPIED = 1, 2                                  # in the flags of version 1.0
-_LEGACY_STREAM = 1                                    # CU_STREAM_LEGACY, as both protocols write it
+_LEGACY_STREAM = 1                                    # CU_STREAM_LEGACY, in both protocols
 
 # (DLDataTypeCode, bits) -> tutti_type
 _TYPES = {(0, 8): 0, (1, 8): 1, (0, 16): 2, (1, 16): 3, (0, 32): 4, (1, 32): 5, (0, 64): 6,
@@ -30,8 +30,8 @@ _PACKED = {0: "b", 1: "B", 2: "h", 3: "H", 4: "i", 5: "I", 6: "q", 7: "Q", 8: "e
            12: "?", 13: "2f", 14: "2d"}
 _LETTERS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}         # of a typestr -> DLDataTypeCode
 
-# : (address, bytes, bytes of an element, tutti_type or -1, stream or 0, whether only the device
-# reaches it, what to hold)
+# (address, bytes, bytes of an element, tutti_type or -1, stream or 0, True if only the device
+# reaches it, the object to hold)
 Taken = Tuple[int, int, int, int, int, bool, Any]
 
 
@@ -46,7 +46,7 @@ def is_masked(array: Any) -> bool:
 
 
 def _format(array: Any) -> str:
-    """Its letters, without the names of fields."""
+    """The letters of its format, without the names of fields."""
     try:
         return re.sub(":[^:]*:", "", memoryview(array).format)
     except (TypeError, ValueError, BufferError):
@@ -54,8 +54,8 @@ def _format(array: Any) -> str:
 
 
 def look(array: Any, what: str, as_bytes: bool) -> None:
-    """Refuses an array whose bytes are not its elements, with the reason. as_bytes: they are all
-    that goes, and in the order they lie in."""
+    """Refuses an array whose bytes are not its elements, with the reason. as_bytes: the call uses
+    only the bytes, in the order in which they are in memory."""
     if is_masked(array):
         raise Invalid(f"{what}: the array is masked, and its mask would stay behind: give filled() "
                       "of it, or data and mask, each by "
@@ -77,7 +77,7 @@ def look(array: Any, what: str, as_bytes: bool) -> None:
 
 
 def refuse(array: Any, what: str) -> None:
-    """Why it gives no buffer that can be used as it was asked for."""
+    """Raises the reason why the array gives no buffer for this use."""
     look(array, what, False)
     if is_numpy(array) and array.dtype.kind in "mM":
         if array.flags.writeable:
@@ -117,8 +117,8 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object,
 
 
 def take(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
-    """stream: what the program said, or None. typed: it has said dtype=, so that any element of
-    that size will do."""
+    """stream: the program's stream argument, or None. typed: the program gave dtype=, so any
+    element of that size is accepted."""
     if hasattr(array, "__dlpack__"):
         return _dlpack(array, writable, what, stream, typed)
     interface = getattr(array, "__cuda_array_interface__", None)
@@ -146,12 +146,13 @@ def element(array: Any, number: Any) -> bytes:
 def _capsule(array: Any, words: Any) -> Any:
     try:
         return array.__dlpack__(max_version=(1, 1), **words)
-    except TypeError:                                     # of before 1.0: it does not know the word
+    except TypeError:                                     # before 1.0: it has no such argument
         return array.__dlpack__(**words)
 
 
 def _lazy(array: Any, what: str) -> None:
-    """PyTorch's, of which one only is refused there: others go as what they are not."""
+    """Refuses PyTorch's lazy arrays. PyTorch itself refuses one kind; the others come as wrong
+    bytes."""
     for asked, name, made in (("is_conj", "conjugate", "resolve_conj"),
                               ("is_neg", "negative", "resolve_neg"),
                               ("_is_zerotensor", "zero", "clone")):
@@ -162,8 +163,8 @@ def _lazy(array: Any, what: str) -> None:
 
 
 def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
-    """The capsule stays whole: whoever drops it last, its own destructor gives the memory back. The
-    producer orders its work before the stream that the library then waits for."""
+    """The capsule is not consumed: when its last holder drops it, its destructor releases the
+    memory. The producer orders its work before the stream for which the library then waits."""
     _lazy(array, what)
     device, _ = array.__dlpack_device__()
     if device not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
@@ -205,7 +206,7 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
 def _cuda(array: Any, interface: Any, writable: bool, what: str, typed: bool) -> Taken:
     address, read_only = interface["data"]
     letters = interface["typestr"]
-    size = int(re.split(r"\D", letters[2:])[0])              # of a date its unit stands behind
+    size = int(re.split(r"\D", letters[2:])[0])              # a date has its unit behind it
     if letters[0] not in "<|=" and size > 1:                # CUDA's machines are little-endian
         raise TypeError(f"{what}: typestr {letters!r}: the elements are in another byte order than "
                         "this machine's")
@@ -227,7 +228,7 @@ def _type(kind: int, typed: bool, what: str, text: str) -> int:
 
 
 def _check(shape: Any, strides: Any, step: int, refused: bool, what: str) -> None:
-    """strides: in units of which an element has `step`."""
+    """strides: in units; an element has `step` of them."""
     if refused:
         raise Invalid(f"{what}: the array is read-only, and the result is to be written there")
     if strides is None or 0 in shape:

@@ -1,9 +1,10 @@
-"""Who calls what add_done_callback was given: one thread of the package, started by the first use.
+"""The thread that calls the functions of add_done_callback: one for the package, started at first
+use.
 
-The library tells of the end of a work in a thread of its own, which must not wait for the
-interpreter; so it only leaves a note (src/python/ended.c), and this thread fetches it. Works that
-were started before the first use, when nobody asked to be told, are looked at again and again,
-after 1 to 16 ms, until they have ended.
+The library reports the end of a work in a thread of its own, which must not wait for the
+interpreter. So that thread only adds the work to a list (src/python/ended.c), and this thread
+fetches it. For a work that was started before the first use, the library reports no end. This
+thread tests it again and again, after 1 to 16 ms, until it has ended.
 """
 import os
 import threading
@@ -14,13 +15,13 @@ from ._core import core as _tutti
 
 _SOON, _LATE = 0.001, 0.016             # seconds between two looks
 _lock = threading.Lock()
-_polled: List[Any] = []                 # works whose end nobody tells
+_polled: List[Any] = []                 # works whose end the library does not report
 _thread: Optional[threading.Thread] = None
 
 
 def add(work: Any, function: Callable[[Any], Any]) -> None:
     with _lock:
-        waiting = getattr(work, "_callbacks", None)    # None: none so far; () they have been called
+        waiting = getattr(work, "_callbacks", None)    # None: none yet; (): they have run
         if waiting:
             waiting.append(function)
             return
@@ -44,12 +45,12 @@ def _call(function: Callable[[Any], Any], work: Any) -> None:
 
 
 def _finish(work: Any) -> None:
-    """The end is told a moment before the library has let go of the operation: that is awaited
-    first, so that the comm is free."""
+    """The end is reported a moment before the library has released the operation. So this waits for
+    that first: then the comm is free."""
     try:
         work.wait(-1)
     except Exception:
-        pass                                                  # it is the program's, when that waits
+        pass                                                  # the program's own wait raises it
     with _lock:
         waiting, work._callbacks = work._callbacks, ()
     for function in waiting:
@@ -57,7 +58,7 @@ def _finish(work: Any) -> None:
 
 
 def _look() -> List[Any]:
-    """The polled ones that have ended."""
+    """Returns the polled works that have ended."""
     with _lock:
         over = [work for work in _polled if _is_over(work)]
         gone = {id(work) for work in over}
@@ -68,7 +69,7 @@ def _look() -> List[Any]:
 def _is_over(work: Any) -> bool:
     try:
         return work.test()
-    except ValueError:                                          # its comm is gone, and it with it
+    except ValueError:                                          # its comm was freed, so it ended
         return True
 
 
@@ -80,7 +81,7 @@ def _run() -> None:
         pause = _SOON if over or ended else min(2 * pause, _LATE)
         ended += over
         over.clear()
-        while ended:                                            # holding none after its callbacks
+        while ended:                                            # holds no Work after its callbacks
             _finish(ended.pop(0))
 
 
@@ -93,7 +94,7 @@ def _start() -> None:
 
 
 def _forked() -> None:
-    """The child has no such thread; should it become a rank itself, it starts one."""
+    """The child has no such thread. If it becomes a rank itself, it starts one."""
     global _thread, _lock
     if _thread is not None:
         _thread, _lock = None, threading.Lock()

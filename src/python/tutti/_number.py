@@ -1,5 +1,5 @@
-"""Python's numbers have no end, the library's have. What does not fit is refused, with its name and
-the range, never cut or clamped."""
+"""Python's numbers have no limits, the library's have. A number that does not fit is refused, with
+its name and the range. It is never cut or clamped."""
 import errno
 import math
 import operator
@@ -11,7 +11,7 @@ INT: Tuple[int, int] = (-1 << 31, (1 << 31) - 1)
 UNSIGNED: Tuple[int, int] = (0, (1 << 32) - 1)
 LONG: Tuple[int, int] = (-1 << 63, (1 << 63) - 1)
 SIZE: Tuple[int, int] = (0, (1 << 64) - 1)
-LONGEST = INT[1] // 1000                # seconds whose milliseconds are an int
+LONGEST = INT[1] // 1000                # seconds, so that the milliseconds fit into an int
 
 
 def refuse(what: str, value: Any, within: Tuple[int, int] = INT) -> NoReturn:
@@ -34,7 +34,7 @@ def refuse_timeout(timeout: Any) -> NoReturn:
 
 
 def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
-    """Seconds as the library wants them; None: the default; negative or infinite: no deadline."""
+    """Seconds as milliseconds. None: the default; negative or infinite: no deadline."""
     if timeout is None:
         return zero
     if timeout == 0:
@@ -42,11 +42,11 @@ def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
                          "default, a negative one none")
     if timeout < 0 or timeout == math.inf:
         return -1
-    if not timeout <= LONGEST:          # nor is it a number, if it is none
+    if not timeout <= LONGEST:          # also true for a NaN
         refuse_timeout(timeout)
     return max(1, math.ceil(timeout * 1000))
 
 
 def patience(timeout: Optional[float]) -> int:
-    """Of Work.wait: less than a millisecond is one."""
+    """For Work.wait: 0 becomes one millisecond."""
     return 1 if timeout == 0 else milliseconds(timeout)

@@ -1,12 +1,12 @@
-"""Op: an operation of a program's own for reductions."""
+"""Op: a program's own operation for reductions."""
 import atexit
 import sys
 from typing import Any, Callable
 
 from ._core import core as _tutti
 
-# By tutti_type: what NumPy and what a memoryview calls an element. Of bf16 and the 8-bit floats,
-# which they do not know, the bits.
+# By tutti_type: the name of an element in NumPy and in a memoryview. They do not have bf16 and the
+# 8-bit floats: for these the name shows the bits.
 _ELEMENTS = [("i1", "b"), ("u1", "B"), ("i2", "h"), ("u2", "H"), ("i4", "i"), ("u4", "I"),
              ("i8", "q"), ("u8", "Q"), ("f2", "e"), ("u2", "H"), ("f4", "f"), ("f8", "d"),
              ("?", "?"), ("c8", "f"), ("c16", "d"), ("u1", "B"), ("u1", "B")]
@@ -21,8 +21,8 @@ def _shown(view: memoryview, kind: int) -> Any:
 
 
 def _of_bytes(function: Callable[[Any, Any], Any]) -> Callable[[memoryview, memoryview, int], None]:
-    """As the library calls it. It knows the function alone, not the comm, which it must
-    not keep."""
+    """The function in the form that the library calls. It holds the function only: it must not keep
+    the comm alive."""
     def run(in_: memoryview, inout: memoryview, kind: int) -> None:
         function(_shown(in_, kind), _shown(inout, kind))
     return run
@@ -30,7 +30,7 @@ def _of_bytes(function: Callable[[Any, Any], Any]) -> Callable[[memoryview, memo
 
 class Op:
     """What comm.op() returns: an operation for reductions on that comm. It stays until free(), or
-    until the comm goes."""
+    until the comm ends."""
 
     __slots__ = ("_comm", "_number")
 
@@ -53,7 +53,7 @@ class Op:
         return self._number
 
     def free(self) -> None:
-        """Gives the operation back; each rank for itself, with no work under way on the comm."""
+        """Releases the operation. Each rank calls it alone, with no work under way on the comm."""
         if self._number is not None:
             self._comm._op_free(self._number)
             self._number = None

@@ -1,4 +1,4 @@
-"""What stands behind first, once, turn, share and seed_everything of a Comm."""
+"""The implementation of first, once, turn, share and seed_everything of a Comm."""
 import errno
 import functools
 import math
@@ -55,7 +55,7 @@ def seed_everything(seed: int) -> int:
     except ImportError:
         pass
     else:
-        # not the numbers of random, which is the same generator
+        # another seed than for random: it is the same generator
         numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32, 1])
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -64,7 +64,7 @@ def seed_everything(seed: int) -> int:
 
 
 def _described(array: Any) -> Tuple[Any, Any]:
-    """What the others need to make the same of the bytes: how, element, shape; and the bytes."""
+    """What the other ranks need to rebuild the array: (how, element, shape); and the bytes."""
     _foreign.look(array, "share", True)
     if _foreign.is_numpy(array):
         import numpy
@@ -99,8 +99,8 @@ def _shown(memory: Any, how: Any) -> Any:
 
 
 def share(comm: Any, array: Any, root: int) -> Any:
-    """Root copies and tells; what keeps it from that it tells, too, so that nobody waits
-    for ever."""
+    """Root copies the array and broadcasts the handle. If it cannot, it broadcasts the reason, so
+    that no rank waits for ever."""
     said = b""
     failure = None
     if comm.rank == root:

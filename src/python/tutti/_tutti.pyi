@@ -1,4 +1,4 @@
-# What the extension has that programs see; the methods with an underscore are comm.py's own affair.
+# The extension's names that the package uses. comm.py uses the methods with an underscore.
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 KINDS: Dict[str, int]

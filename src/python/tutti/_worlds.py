@@ -1,8 +1,8 @@
-"""Which world the functions of the package act on.
+"""The world on which the functions of the package act.
 
-A thread that has made a world of its own acts on that; any other on the world that the process has.
-Where several threads of a process are ranks, a thread that is none has no world to act on. A world
-that is finalized is forgotten, and the one before it is in its place.
+A thread that has made a world acts on that one, any other thread on the world of the process. If
+several threads of a process are ranks, a thread that is no rank has no world. When a world is
+finalized, it is removed, and the one before it is current again.
 """
 import threading
 from typing import TYPE_CHECKING, List, Tuple
@@ -12,14 +12,14 @@ from .errors import Error
 if TYPE_CHECKING:
     from .comm import Comm
 
-# in the order of init: (whose thread, the world); replaced, never changed
+# in the order of init: (its thread, the world); replaced, never changed
 _made: List[Tuple[object, "Comm"]] = []
 _lock = threading.Lock()
 _thread = threading.local()
 
 
 def _me() -> object:
-    """A name for this thread that no later one has."""
+    """A name for this thread, which no later thread gets."""
     if not hasattr(_thread, "name"):
         _thread.name = object()
     return _thread.name
@@ -32,7 +32,7 @@ def made(world: "Comm") -> None:
 
 
 def gone(world: "Comm") -> None:
-    """It has been finalized."""
+    """Removes a world that has been finalized."""
     global _made
     with _lock:
         _made = [one for one in _made if one[1] is not world]

@@ -1,4 +1,4 @@
-"""Comm: a group of ranks, and everything its ranks do together."""
+"""Comm: a group of ranks, and all that its ranks do together."""
 import errno
 import functools
 import math
@@ -13,7 +13,7 @@ from ._op import Op
 from .errors import Invalid
 from .work import Work
 
-#: send, recv, probe: whoever sends; whatever tag.
+#: for send, recv, probe: any sender; any tag
 ANY = -1
 
 _KIND = _tutti.KINDS
@@ -27,7 +27,7 @@ _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u
 
 
 class Message(NamedTuple):
-    """What came: who sent it, its tag, how many elements (of probe: bytes)."""
+    """A received message: its sender, its tag, its number of elements (for probe: of bytes)."""
 
     from_: int
     tag: int
@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
 
 def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
-    """As _collective wants it."""
+    """The mode argument of _collective."""
     if not keep:
         return 1 if async_ else 0
     if not async_ or timeout is None or timeout < 0:
@@ -83,7 +83,7 @@ def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
 
 
 def _value(value: Any, what: str) -> Any:
-    """Of the store: a str as UTF-8, anything else as its bytes."""
+    """A value for the store: a str as UTF-8, anything else as its bytes."""
     if isinstance(value, str):
         return value.encode()
     if type(value) not in (bytes, bytearray, memoryview):
@@ -97,7 +97,8 @@ def _shape(array: Any) -> Tuple[int, ...]:
 
 
 def _like(array: Any, shape: Tuple[int, ...]) -> Any:
-    """A new array of that shape: NumPy's for NumPy's, else a memoryview of the same elements."""
+    """A new array of that shape: a NumPy array for a NumPy array, else a memoryview with elements
+    of the same format."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy.empty(shape, array.dtype)
@@ -116,25 +117,25 @@ class Comm(_tutti.Comm):
     """One rank's hold on a group of ranks. tutti.init() gives the world; split, create and shrink
     give others.
 
-    Arrays are NumPy arrays or anything with the buffer protocol, DLPack or __cuda_array_interface__
-    that lies in one piece in C order, in host memory or a GPU's. Their elements say the type;
-    dtype= ("bf16", "f8e4m3" …) says another one of the same size: dates go by "i64". Masked arrays,
-    objects and another byte order are refused, since there the bytes are not the elements. Every
-    rank calls the collectives in the same order, with the same sizes. Each takes
+    Arrays are NumPy arrays, or anything with the buffer protocol, DLPack or
+    __cuda_array_interface__, in one piece in C order, in host memory or a GPU's. Their elements
+    give the type. dtype= ("bf16", "f8e4m3" …) gives another one of the same size, as "i64" for
+    dates. Masked arrays, objects and another byte order are refused: there the bytes are not the
+    elements. Every rank calls the collectives in the same order, with the same sizes. Each takes
 
         timeout   seconds; None: the comm's own (set_timeout); negative: none
-        async_    True: start only, and return a Work; its wait() returns what the call would have
-                  returned. The arrays are in use until then, and are kept alive.
-        keep      True, beside async_ and timeout: the deadline is news for this rank alone
-                  and breaks nothing. When it has passed, wait() raises Timeout, and the
-                  operation goes on
-        stream    of device arrays: the call stands behind what is in this stream, a CUstream as an
-                  integer. None: the one that the array says it is in use on, or the legacy default
-                  stream. When the call returns the result is in place
+        async_    True: only start, and return a Work; its wait() returns the result of the call.
+                  The arrays are in use until then, and are kept alive.
+        keep      True, together with async_ and timeout: the deadline breaks nothing, and only
+                  this rank sees it. When it has passed, wait() raises Timeout, and the operation
+                  continues
+        stream    for device arrays: the call waits for the work in this stream, a CUstream as an
+                  integer. None: the stream that the array names, or the legacy default stream.
+                  When the call returns, the result is in place
 
     Failures are exceptions: RankDied, Mismatch, Timeout, Aborted, Deadlock, Invalid, all of them
-    tutti.Error. Ctrl-C ends a blocked call by KeyboardInterrupt, and the comm with it. One thread
-    at a time uses a comm.
+    tutti.Error. Ctrl-C ends a blocked call by KeyboardInterrupt, and breaks the comm. One thread at
+    a time uses a comm.
     """
 
     def __repr__(self) -> str:
@@ -147,8 +148,8 @@ class Comm(_tutti.Comm):
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        """`with tutti.init() as world:` leaves the world at the end, or, where arrays of share() or
-        load() are still there, at the end of the program; other comms are freed."""
+        """`with tutti.init() as world:` leaves the world at the end of the block; or at the end of
+        the program, if arrays of share() or load() still exist. Another comm is freed."""
         if not self.is_world:
             self.free()
             return
@@ -163,7 +164,7 @@ class Comm(_tutti.Comm):
         _worlds.gone(self)
 
     def _fold(self, op: Union[str, Op]) -> int:
-        """As _collective wants it."""
+        """The number of an operation for _collective."""
         try:
             return _OPS[op]  # type: ignore[index]
         except (KeyError, TypeError):
@@ -184,7 +185,8 @@ class Comm(_tutti.Comm):
     def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None,
                   stream: Optional[int] = None, timeout: Optional[float] = None,
                   async_: bool = False, keep: bool = False) -> Any:
-        """The array of root into the array of all, which have as many elements. Returns it."""
+        """Copies root's array into the arrays of all ranks, which have as many elements. Returns
+        the array."""
         return self._collective(_KIND["broadcast"], None, array, _dtype(dtype), 0, root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), array,
                                 None, stream)
@@ -193,14 +195,14 @@ class Comm(_tutti.Comm):
                    out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
                    timeout: Optional[float] = None, async_: bool = False,
                    keep: bool = False) -> Any:
-        """The fold of all arrays, element by element and in rank order: the same bits
-        on every rank.
+        """Folds the arrays of all ranks, element by element and in rank order. All ranks get the
+        same bits.
 
         op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor";
-            "premul_sum": the sum of what each rank has, times its own factor: one number;
-            beside dtype= one element, as an array; or an operation of one's own, made by op().
-        out: an array of as many elements and the same type. None: in place. Returns where
-        the result is.
+            "premul_sum": the sum of each rank's array times its own factor, which is one number
+            or, with dtype=, one element as an array. Or the program's own operation, from op().
+        out: an array of as many elements and the same type. None: in place. Returns the array that
+        has the result.
         """
         out = array if out is None else out
         return self._collective(_KIND["all_reduce"], array, out, _BY_BUFFER if dtype is None
@@ -211,8 +213,8 @@ class Comm(_tutti.Comm):
     def reduce(self, array: Any, op: Union[str, Op] = "sum", root: int = 0, *, factor: Any = None,
                out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
                timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The fold of all arrays, on root alone: in out, or in place. Returns where the result is,
-        elsewhere None."""
+        """Folds the arrays of all ranks, on root only: into out, or in place. Returns the array
+        that has the result; None on the other ranks."""
         out = (array if out is None else out) if self.rank == root else None
         return self._collective(_KIND["reduce"], array, out, _dtype(dtype), self._fold(op), root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
@@ -222,9 +224,9 @@ class Comm(_tutti.Comm):
                        out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
                        timeout: Optional[float] = None, async_: bool = False,
                        keep: bool = False) -> Any:
-        """Rank p gets the fold of block p of all arrays: array is size blocks along its first axis.
+        """Rank p gets the fold of block p of all arrays. array is size blocks along its first axis.
 
-        array (size * n, …) gives out (n, …), a new array unless given.
+        array (size * n, …) gives out (n, …), a new array if out is None.
         """
         if out is None:
             shape = _shape(array)
@@ -239,9 +241,9 @@ class Comm(_tutti.Comm):
     def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
                    stream: Optional[int] = None, timeout: Optional[float] = None,
                    async_: bool = False, keep: bool = False) -> Any:
-        """The arrays of all ranks, in rank order, on all ranks: out[p] is the array of rank p.
+        """All ranks get the arrays of all ranks, in rank order: out[p] is the array of rank p.
 
-        array (…) gives out (size, …), a new array unless given.
+        array (…) gives out (size, …), a new array if out is None.
         """
         if out is None:
             out = _like(array, (self.size,) + _shape(array))
@@ -252,8 +254,8 @@ class Comm(_tutti.Comm):
     def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None,
                stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
                keep: bool = False) -> Any:
-        """The arrays of all ranks, in rank order, on root alone: array (…) gives out (size, …)
-        there, None elsewhere."""
+        """Root gets the arrays of all ranks, in rank order: array (…) gives out (size, …) on root,
+        None on the other ranks."""
         if self.rank != root:
             out = None
         elif out is None:
@@ -276,8 +278,8 @@ class Comm(_tutti.Comm):
     def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
                    stream: Optional[int] = None, timeout: Optional[float] = None,
                    async_: bool = False, keep: bool = False) -> Any:
-        """Block p of out becomes this rank's block of rank p's array; both are size equal blocks.
-        None: in place."""
+        """Block p of out becomes this rank's block of rank p's array. Both are size equal blocks.
+        out None: in place."""
         out = array if out is None else out
         return self._collective(_KIND["all_to_all"], array, out, _dtype(dtype), 0, 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
@@ -286,7 +288,7 @@ class Comm(_tutti.Comm):
     def scan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
              dtype: Optional[str] = None, stream: Optional[int] = None,
              timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The fold of the arrays of ranks 0 to this one. None: in place."""
+        """The fold of the arrays of ranks 0 to this one. out None: in place."""
         out = array if out is None else out
         return self._collective(_KIND["scan"], array, out, _dtype(dtype), self._fold(op), 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
@@ -295,8 +297,8 @@ class Comm(_tutti.Comm):
     def exscan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
                dtype: Optional[str] = None, stream: Optional[int] = None,
                timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """The fold of the arrays of the ranks before this one; rank 0's out is left alone. None:
-        in place."""
+        """The fold of the arrays of the ranks before this one. Rank 0's out stays unchanged. out
+        None: in place."""
         out = array if out is None else out
         return self._collective(_KIND["exscan"], array, out, _dtype(dtype), self._fold(op), 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
@@ -306,46 +308,45 @@ class Comm(_tutti.Comm):
                         out: Optional[Sequence[Any]] = None, dtype: Optional[str] = None,
                         stream: Optional[int] = None, timeout: Optional[float] = None,
                         async_: bool = False, keep: bool = False) -> Any:
-        """all_reduce of several arrays of one type by one operation, with one wait for
-        all of them."""
+        """all_reduce of several arrays of one type, by one operation, with one wait for all."""
         out = arrays if out is None else out
         return self._collective(_KIND["all_reduce_many"], arrays, out, _dtype(dtype),
                                 self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
 
     def op(self, function: Callable[[Any, Any], Any], commutative: bool = True) -> Op:
-        """An operation of one's own for the reductions on this comm; all ranks make it, in
+        """Makes a program's own operation for the reductions on this comm. All ranks make it, in
         the same order.
 
-        function(in_, inout) folds two stretches of elements: inout[:] = in_ ∘ inout, in_ coming
-        from the lower ranks, applied in rank order whether commutative or not. Both are NumPy
-        arrays if NumPy is imported (of bf16 and 8-bit floats: of their bits), else memoryviews,
-        valid during the call alone. It calls nothing on this comm. What it raises breaks the comm:
-        on this rank the call raises that, on the others Aborted with its text.
+        function(in_, inout) folds two runs of elements: inout[:] = in_ ∘ inout, where in_ is from
+        the lower ranks. It is applied in rank order, whether commutative or not. Both are NumPy
+        arrays if NumPy is imported (for bf16 and 8-bit floats: of their bits), else memoryviews,
+        valid only during the call. It must call nothing on this comm. If it raises, the comm
+        breaks: on this rank the call raises the same, on the others Aborted with its text.
 
             largest = world.op(lambda in_, inout: np.maximum(in_, inout, out=inout))
             world.all_reduce(x, largest)
 
-        The price: it runs with the interpreter's lock, once for each 4 KiB of each rank's elements,
+        Cost: it runs under the interpreter's lock, once for each 4 KiB of each rank's elements,
         some microseconds each; for calls with async_=True also in a thread of the library, which
-        waits for the lock then. The operations "sum" … cost none.
+        then waits for the lock. The operations "sum" … have no such cost.
         """
         return Op(self, function)
 
     def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None,
              async_: bool = False, keep: bool = False) -> Any:
-        """True if all ranks hold the same bytes, by digests of 128 bits; the array is as long on
-        all, of any elements but objects."""
+        """True if all ranks hold the same bytes, by digests of 128 bits. The array has the same
+        length on all ranks, and any elements but objects."""
         return self._collective(_KIND["same"], array, None, _AS_BYTES, 0, 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), None, None, stream)
 
-    # ---- the general forms: a list of one array per rank, of any sizes; None in a list is an
-    # empty one ----
+    # ---- the general forms: a list of one array for each rank, of any sizes; None in a list is an
+    # empty array ----
 
     def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None,
                      stream: Optional[int] = None, timeout: Optional[float] = None,
                      async_: bool = False, keep: bool = False) -> Any:
-        """out[p] becomes the array of rank p. The sizes in out are the same list on all ranks."""
+        """out[p] becomes the array of rank p. The sizes in out are the same on all ranks."""
         return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
@@ -353,7 +354,7 @@ class Comm(_tutti.Comm):
     def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *,
                  dtype: Optional[str] = None, stream: Optional[int] = None,
                  timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """out[p] on root becomes the array of rank p; out is None elsewhere."""
+        """out[p] on root becomes the array of rank p. out is None on the other ranks."""
         return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
@@ -361,7 +362,7 @@ class Comm(_tutti.Comm):
     def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *,
                   dtype: Optional[str] = None, stream: Optional[int] = None,
                   timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """Rank p's out becomes root's arrays[p]; arrays is None elsewhere."""
+        """Rank p's out becomes root's arrays[p]. arrays is None on the other ranks."""
         return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
@@ -370,8 +371,8 @@ class Comm(_tutti.Comm):
                          dtype: Optional[str] = None, stream: Optional[int] = None,
                          timeout: Optional[float] = None, async_: bool = False,
                          keep: bool = False) -> Any:
-        """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes are the same list on
-        all ranks."""
+        """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes in arrays are the same
+        on all ranks."""
         return self._collective(_KIND["reduce_scatter_v"], arrays, out, _dtype(dtype),
                                 self._fold(op), 0, milliseconds(timeout),
                                 _mode(async_, keep, timeout), out, None, stream)
@@ -380,7 +381,7 @@ class Comm(_tutti.Comm):
                      dtype: Optional[str] = None, stream: Optional[int] = None,
                      timeout: Optional[float] = None, async_: bool = False,
                      keep: bool = False) -> Any:
-        """out[p] becomes what rank p has for this one: its arrays[rank]."""
+        """out[p] becomes rank p's block for this rank: its arrays[rank]."""
         return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
@@ -390,22 +391,22 @@ class Comm(_tutti.Comm):
     def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None,
              timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Optional[Work]:
-        """The array to rank `to`. Up to 64 KiB go without waiting for the receiver."""
+        """Sends the array to rank `to`. Up to 64 KiB are sent without waiting for the receiver."""
         return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to,
                                 milliseconds(timeout), _mode(async_, keep, timeout),
                                 None, None, None)
 
     def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None,
              timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
-        """A message into the array, which has room for it and its type. Returns a Message (from_,
-        tag, count)."""
+        """Receives a message into the array, which has its type and enough room. Returns a Message
+        (from_, tag, count)."""
         return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_,
                                 milliseconds(timeout), _mode(async_, keep, timeout), Message, None,
                                 None)
 
     def probe(self, from_: int = ANY, tag: int = ANY, *,
               timeout: Optional[float] = None) -> Message:
-        """Waits until such a message is there, and leaves it there; count is in bytes."""
+        """Waits until such a message has arrived, and does not receive it. count is in bytes."""
         return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag),
                                     milliseconds(timeout)))
 
@@ -413,21 +414,21 @@ class Comm(_tutti.Comm):
 
     def split(self, color: Optional[int], key: int = 0) -> Optional["Comm"]:
         """Ranks with the same color form a comm, ordered by (key, rank). color None or negative:
-        take part, get None."""
+        the rank takes part and gets None."""
         return self._split(-1 if color is None else whole("split: color", color),
                            whole("split: key", key))
 
     def create(self, ranks: Iterable[int]) -> "Comm":
-        """A comm of these ranks, in this order; called by them alone, with the same list."""
+        """A comm of these ranks, in this order. Only they call it, with the same list."""
         return self._create([whole("create: a rank", rank) for rank in ranks])
 
     def shrink(self) -> "Comm":
-        """A fresh comm of the ranks that are left of this one, in their old order; all of
-        them call it."""
+        """A new comm of the ranks that are left of this one, in their old order. All of them call
+        it."""
         return self._shrink()
 
     def agree(self, flag: int = 1) -> int:
-        """Bitwise AND of flag over all living ranks, the same on all, on a broken comm, too."""
+        """Bitwise AND of flag over all living ranks. All get the same, on a broken comm, too."""
         number = int(flag)
         if number != flag:
             raise Invalid(f"agree: flag is {flag}: expected an integer from {INT[0]} to {INT[1]}",
@@ -435,7 +436,8 @@ class Comm(_tutti.Comm):
         return self._agree(whole("agree: flag", number))
 
     def abort(self, why: str = "aborted") -> None:
-        """Breaks the comm on purpose: all ranks get Aborted, with this text. Any thread."""
+        """Breaks the comm on purpose: all ranks get Aborted, with this text. Any thread may call
+        it."""
         self._abort(why)
 
     def set_timeout(self, timeout: Optional[float]) -> None:
@@ -451,80 +453,82 @@ class Comm(_tutti.Comm):
 
     def first(self, key: str, *, timeout: Optional[float] = None) -> "_order.First":
         """"One prepares, the others use it": `with comm.first("data") as mine:` is True on the rank
-        that comes first; the others wait until it has left the block and get False. If the block
-        raises there, the next one is first. No barrier."""
+        that comes first. The others wait until it has left the block, and get False. If the block
+        raises there, the next rank is first. No barrier."""
         return _order.First(self, key, milliseconds(timeout))
 
     def once(self, key: str, *, timeout: Optional[float] = None) -> Callable[[Callable[..., Any]],
                                                                              Callable[..., Any]]:
-        """`@comm.once("key")`: a call of the function runs it on the first rank that calls; the
-        others wait for its end and get None, and so does every later call, for the life of the
-        comm. If it raises there, the next rank runs it. The function calls nothing on this comm
-        (Deadlock); another comm is fine."""
+        """`@comm.once("key")`: a call of the function runs it on the first rank that calls. The
+        other ranks wait for its end and get None. So does every later call, for the life of the
+        comm. If it raises there, the next rank runs it. The function must call nothing on this comm
+        (Deadlock); another comm is allowed."""
         return functools.partial(_order.once, self, key, milliseconds(timeout))
 
     def turn(self, *, timeout: Optional[float] = None) -> "_order.Turn":
-        """`with comm.turn():` runs the block on rank 0, then 1, 2 …; all ranks call it."""
+        """`with comm.turn():` runs the block on rank 0, then on 1, 2 …. All ranks call it."""
         return _order.Turn(self, milliseconds(timeout))
 
     def seed(self, base: int) -> int:
-        """A seed of 64 bits per rank: independent streams, fixed by (base, rank) alone. A negative
-        base is its two's complement."""
+        """A seed of 64 bits for each rank: independent streams that depend on (base, rank) only. A
+        negative base is its two's complement."""
         return self._seed(whole("seed: base", base, (LONG[0], SIZE[1])) & SIZE[1])
 
     def seed_everything(self, base: int) -> int:
-        """Seeds random, NumPy if it is installed, torch if it is imported, by this rank's
-        seed(base). Returns it."""
+        """Seeds random, NumPy if it is installed, and torch if it is imported, with this rank's
+        seed(base). Returns the seed."""
         return _order.seed_everything(self.seed(base))
 
-    # ---- the job's store: one table for all ranks of the job, whatever the comm ----
+    # ---- the job's store: one table for all ranks of the job, for every comm ----
 
     def set(self, key: str, value: Union[str, bytes, bytearray, memoryview]) -> None:
-        """key is value from now on: bytes, up to 1 MiB; a str as UTF-8."""
+        """Sets key to value: bytes, up to 1 MiB; a str as UTF-8."""
         self._set(key, _value(value, "set"))
 
     def get(self, key: str, *, timeout: Optional[float] = None) -> bytes:
-        """Waits until key is there; its value. Timeout fails this call alone."""
+        """Waits until key exists, and returns its value. Timeout fails only this call."""
         return self._get(key, milliseconds(timeout))
 
     def add(self, key: str, delta: int = 1) -> int:
-        """Adds to a number that starts at 0; what it has become. No two callers see the same."""
+        """Adds delta to a number that starts at 0, and returns the sum. No two callers get the same
+        sum."""
         return self._add(key, whole("add: delta", delta, LONG))
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bool:
-        """If key is expected (b"": is missing), it is desired from now on. Whether it was."""
+        """If key has the value expected (b"": key does not exist), sets it to desired. True: it was
+        so."""
         return self._compare_set(key, _value(expected, "compare_set"),
                                  _value(desired, "compare_set"))
 
     def delete(self, key: str) -> bool:
-        """False: there was no such key."""
+        """Deletes key. False: there was no such key."""
         return self._delete(key)
 
     # ---- memory and files ----
 
     def share(self, array: Any, root: int = 0) -> Any:
-        """One copy of root's array in the arena, seen by all ranks as a read-only array; array is
-        None elsewhere.
+        """Puts one copy of root's array into the arena. All ranks get it as a read-only array.
+        array is None on the other ranks.
 
-        A NumPy array of any elements but objects for a NumPy array, else a memoryview. The copy
-        stays until root leaves the world. A forked child does not have it: worker processes (of a
-        DataLoader) crash that read it. Give them a copy.
+        A NumPy array, of any elements but objects, gives a NumPy array, else a memoryview. The copy
+        stays until root leaves the world. A forked child does not have the memory: a worker process
+        (of a DataLoader) crashes if it reads it. Give it a copy.
         """
         return _order.share(self, array, root)
 
     def load(self, path: Any, *, timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Any:
-        """The bytes of a file, read once per host: the same read-only memory for all ranks, which
-        all call this.
+        """Reads a file once per host: all ranks get the bytes in the same read-only memory. All
+        ranks call it.
 
-        A memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The memory goes
-        with its last user. A forked child does not have it: worker processes (of a DataLoader)
-        crash that read it. Give them a copy.
+        Returns a memoryview: numpy.frombuffer(world.load("weights"), "f4") copies nothing. The
+        memory is freed after its last user. A forked child does not have the memory: a worker
+        process (of a DataLoader) crashes if it reads it. Give it a copy.
         """
         return self._load(path, milliseconds(timeout), _mode(async_, keep, timeout))
 
     def save(self, path: Any, data: Any, *, timeout: Optional[float] = None, async_: bool = False,
              keep: bool = False) -> Optional[Work]:
-        """The same bytes of all ranks to a file, each a share: the old file or the new one,
-        whatever dies when."""
+        """Writes the same bytes of all ranks to a file; each rank writes a part. There is the old
+        file or the new one, whichever rank dies at whatever time."""
         return self._save(path, data, milliseconds(timeout), _mode(async_, keep, timeout))

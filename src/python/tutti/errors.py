@@ -1,15 +1,14 @@
-"""What goes wrong, as exceptions. Each carries the library's report: who, what, at which file
-and line."""
+"""The failures as exceptions. Each has the library's report: who, what, at which file and line."""
 import errno as _errno
 from typing import Any, Tuple
 
 
 class Error(RuntimeError):
-    """An operation of tutti failed. Every failure is a subclass or this.
+    """An operation of tutti failed. Every failure is this class or a subclass.
 
     errno: the library's number, positive (errno.EIO …).
     report: the whole report, several lines; the text of the exception.
-    ranks: those known to be dead or gone in the comm, ascending.
+    ranks: the ranks of the comm known to be dead or gone, ascending.
     """
 
     errno: int = 0
@@ -28,16 +27,16 @@ class Error(RuntimeError):
 
 
 class RankDied(Error):
-    """A rank died or left: `ranks` says which. The comm is broken; comm.shrink() makes one of
-    the survivors."""
+    """A rank died or left: `ranks` says which. The comm is broken. comm.shrink() makes one of the
+    survivors."""
 
 
 class Mismatch(Error):
-    """The ranks called different things; the report names both calls."""
+    """The ranks called different operations; the report names both calls."""
 
 
 class Timeout(Error, TimeoutError):
-    """The deadline of the operation passed; the report says who did not come."""
+    """The deadline of the operation passed; the report says which ranks did not come."""
 
 
 class Aborted(Error):
@@ -45,11 +44,11 @@ class Aborted(Error):
 
 
 class Deadlock(Error):
-    """The ranks wait for each other in a cycle; the report says who waits where for whom."""
+    """The ranks wait for each other in a cycle; the report says who waits where for which rank."""
 
 
 class Invalid(Error, ValueError):
-    """An argument was refused before anything was touched."""
+    """An argument was refused before any memory was touched."""
 
 
 _classes = {
@@ -63,7 +62,7 @@ _classes = {
 
 
 def of(errno: int, kind: str, report: str, ranks: Tuple[int, ...]) -> Error:
-    """The exception for a number of the library. Called by the extension."""
+    """The exception for a number of the library. The extension calls it."""
     text = report.rstrip() or kind
     if errno == _errno.ETIMEDOUT:
         text += ("\n  to wait longer: a larger timeout for the call, or where the world or group "

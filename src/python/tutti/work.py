@@ -7,27 +7,26 @@ from ._core import core as _tutti
 
 
 class Work(_tutti.Work):
-    """What a call with async_=True returns. wait() gives its result, test() says whether it has
-    ended, any number of times and from any thread; `await work` does the same in asyncio. A Work
-    that nobody holds any more goes on all the same, and so do its arrays.
+    """What a call with async_=True returns. wait() gives its result, and test() says whether it has
+    ended: any number of times and from any thread. `await work` does the same in asyncio. If nobody
+    holds a Work any more, its operation still continues and keeps its arrays.
     """
 
     __slots__ = ("_callbacks",)
 
     def add_done_callback(self, function: Callable[["Work"], Any]) -> None:
-        """function(work) runs once, when the operation has ended, well or not, in a thread of the
-        package; at once, in this thread, if it has ended already. What it raises is printed and
-        harms nobody. work.wait() does not block there.
+        """Runs function(work) once, when the operation has ended, well or not, in a thread of the
+        package. If it has ended already, runs it at once, in this thread. If the function raises,
+        that is printed and has no other effect. work.wait() does not block there.
 
-        From the first use in a process on, the library takes works under way for something that
-        could still end any other wait: it then finds fewer cycles of waits, and those end by
-        their deadlines.
+        From the first use in a process on, the library treats a work under way as one that may
+        still end any other wait. It then finds fewer cycles of waits: those end by their deadlines.
         """
         _later.add(self, function)
 
     def future(self) -> "concurrent.futures.Future[Any]":
-        """The same as a Future, for what takes one: concurrent.futures.wait, asyncio.wrap_future.
-        It cannot be cancelled."""
+        """The same as a Future, for functions that take one: concurrent.futures.wait,
+        asyncio.wrap_future. It cannot be cancelled."""
         future: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
 

@@ -1,4 +1,4 @@
-"""How a process becomes a rank: init; and how a test makes ranks: spawn."""
+"""init makes a process a rank; spawn makes ranks for a test."""
 import itertools
 import os
 import select
@@ -23,23 +23,24 @@ def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0,
          timeout: Optional[float] = None, join_timeout: Optional[float] = None,
          warn: Optional[float] = None, spin_us: int = 0, bind: Optional[str] = None,
          spin: bool = True, local: bool = False, span_bytes: int = 0) -> Comm:
-    """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun,
-    or by job, rank and size. Without any of these: alone, rank 0 of 1. Blocks until all ranks
-    have joined.
+    """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun, or by
+    job, rank and size. Without any of these: alone, as rank 0 of 1. Blocks until all ranks have
+    joined.
 
-    job, rank, size: the name ranks meet under, this one's number, how many there are.
+    job, rank, size: the name under which the ranks meet, this rank's number, their number.
     timeout: deadline of every operation in seconds; None: 30 minutes; negative: none.
-    join_timeout: for all ranks to arrive; None: 60 s.
+    join_timeout: deadline for all ranks to arrive; None: 60 s.
     warn: a wait older than this many seconds prints the roll-call on stderr; None: 30 s; negative:
     never. spin_us: longest spin before a wait yields or sleeps; spin=False: none.
     bind: "core" or "numa": keep each rank on its CPU or node. local: only this host's ranks.
     span_bytes: address space of this rank's own memory in the arena.
 
-    Each is 0 or None for its variable of the environment (TUTTI_TIMEOUT_MS …), and that for the
-    default. Raises Timeout (the text names who did not come), RankDied, Mismatch (another size,
-    another build), Invalid, Error. The world is left by finalize(), by the end of a `with` block,
-    or at the end of the program. The functions of the package (tutti.rank(), tutti.all_reduce(x) …)
-    act on the world that was made last and is not left, of this thread if it made one.
+    An argument of 0 or None takes the value of its variable of the environment (TUTTI_TIMEOUT_MS
+    …), else the default. Raises Timeout (the text names the missing ranks), RankDied, Mismatch
+    (another size, another build), Invalid, Error. finalize(), the end of a `with` block, or the end
+    of the program leaves the world. The functions of the package (tutti.rank(),
+    tutti.all_reduce(x) …) act on the last world that was made and not left; in a thread that made
+    one, on that thread's.
     """
     if bind not in _BIND:
         raise ValueError(f"bind={bind!r}: expected None, 'core' or 'numa'")
@@ -53,7 +54,7 @@ def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0,
 
 
 def _rank(fn: Callable[..., Any], args: Any, options: Any) -> int:
-    """The life of a spawned rank; its exit status."""
+    """Runs a spawned rank. Returns its exit status."""
     try:
         world = init(**options)
         value = fn(world, *args)
@@ -62,7 +63,7 @@ def _rank(fn: Callable[..., Any], args: Any, options: Any) -> int:
         try:
             world.finalize()
         except BufferError:
-            pass                        # what it shows goes with the process
+            pass                        # that memory ends with the process
         return status
     except SystemExit as end:
         return end.code & 255 if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -86,8 +87,8 @@ def _fork(fn: Callable[..., Any], args: Any, options: Any, kept: Kept) -> int:
 
 
 def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
-    """Its end, as subprocess has it: the exit status, or minus the signal. None: the
-    deadline passed."""
+    """How the child ended, in the form of subprocess: the exit status, or minus the signal. None:
+    the deadline passed."""
     try:
         fd = os.pidfd_open(pid)
         try:
@@ -107,21 +108,21 @@ def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
 
 def _kill(pid: int) -> None:
     try:
-        if os.waitpid(pid, os.WNOHANG)[0] == 0:    # else the number may be another process's by now
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:    # else another process may have this pid
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     except (ChildProcessError, ProcessLookupError):
-        pass                            # it has ended, and somebody else has been told how
+        pass                            # it has ended; other code has waited for it
 
 
 def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None,
           **options: Any) -> List[int]:
     """Forks n children, each a rank of one world, and runs fn(world, *args) in each: for tests.
 
-    Returns how each ended: 0, the int that fn returned (& 255), 1 after an exception (its traceback
-    is on stderr), minus the number of the signal that killed it. timeout: seconds for the whole
-    job; then all are killed, and TimeoutError. options: as of init(). Call it where no other thread
-    runs; a thread does not survive the fork.
+    Returns how each child ended: 0; the int that fn returned (& 255); 1 after an exception (its
+    traceback is on stderr); minus the number of the signal that killed it. timeout: seconds for the
+    whole job; after that all children are killed, and TimeoutError is raised. options: as for
+    init(). Call it when no other thread runs: a thread does not survive the fork.
     """
     job = f"spawn-{os.getpid()}-{next(_number)}-{time.time_ns()}"
     if timeout is not None and not timeout <= LONGEST:

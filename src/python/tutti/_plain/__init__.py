@@ -1,10 +1,9 @@
-"""The extension _tutti once more, in Python over ctypes: the same names, for where that cannot be
-imported. Read binding.py (the library and its functions), side.py (buffers), inside.py (a call and
+"""The extension _tutti again, in Python over ctypes, with the same names, for a Python that cannot
+import it. Read binding.py (the library and its functions), side.py (buffers), inside.py (a call and
 a signal), calls.py (the table of calls), comm.py, methods.py, work.py.
 
-Slower by 20 to 40 µs a call. And: the library's own thread never waits for the interpreter
-except in an operation of the program's own, so nobody tells of a work's end, and callbacks come
-up to 16 ms late.
+It is slower by 20 to 40 µs a call. The library's own thread never waits for the interpreter, except
+in a program's own operation. So nobody reports a work's end, and callbacks come up to 16 ms late.
 """
 import threading
 from typing import Any, List, Optional
@@ -26,7 +25,7 @@ _bell = threading.Event()
 
 
 def open_library() -> Library:
-    """OSError: it is not to be found."""
+    """Opens the library once. OSError: it was not found."""
     global _library
     if _library is None:
         _library = Library()

@@ -1,4 +1,4 @@
-"""libtutti.so by ctypes: where it lies, what its functions take."""
+"""libtutti.so by ctypes: where it is, and the arguments of its functions."""
 import ctypes
 import os
 import sysconfig
@@ -9,8 +9,8 @@ SONAME = "libtutti.so.0"
 _LETTERS = {"s": ctypes.c_void_p, "p": ctypes.c_void_p, "i": ctypes.c_int, "n": ctypes.c_size_t,
             "q": ctypes.c_int64, "Q": ctypes.c_uint64}
 
-# What stands in no row of calls.py. s: a call site, p: a pointer, i: an int, n: a size, q, Q: 64
-# bits. Before the colon what comes back, if no int.
+# The functions that have no row in calls.py. s: a call site, p: a pointer, i: an int, n: a size, q,
+# Q: 64 bits. Before the colon: the type of the result, if it is not an int.
 _FUNCTIONS = {
     "init": "pp", "finalize_at": "sp", "version": "p:", "rank": "p", "size": "p",
     "comm_split_at": "spiip", "comm_create_at": "sppip", "comm_shrink_at": "spp",
@@ -51,8 +51,8 @@ class Message(ctypes.Structure):
 
 
 def _places() -> List[str]:
-    """Beside the package (pip), above it (the build folder), and in the lib folders of the prefix
-    that it is installed in."""
+    """Folders to search: beside the package (pip), above it (the build folder), and the lib folders
+    of the prefix where it is installed."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places = [folder]
     multiarch = sysconfig.get_config_var("MULTIARCH") or "none"
@@ -64,7 +64,7 @@ def _places() -> List[str]:
 
 
 class Library:
-    """tutti_<name> of the library as an attribute; each gives the interpreter's lock away."""
+    """tutti_<name> of the library as an attribute. Each call releases the interpreter's lock."""
 
     def __init__(self) -> None:
         there = [path for path in (os.path.join(place, SONAME) for place in _places())

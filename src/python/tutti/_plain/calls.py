@@ -1,8 +1,8 @@
-"""The calls on buffers: what each takes on each side, and what it hands to the library. As table.c.
+"""The calls on buffers: what each takes on each side and passes to the library. As table.c.
 
-A row ends in the arguments between the site and the comm: x, y the address of what is sent and
-received, n, m their counts, b a block's, N the bytes sent; X, Y the lists of addresses, A, B of
-counts, z how many; t type, o operation or tag, r root or peer, g where a message says itself.
+A row ends with the arguments between the site and the comm: x, y the address of what is sent and
+received, n, m their counts, b a block's count, N the bytes sent; X, Y the lists of addresses, A, B
+of counts, z their length; t type, o operation or tag, r root or peer, g the message's struct.
 """
 import ctypes
 from typing import Any, Dict, List
@@ -53,12 +53,12 @@ class Flight:
         self.handle = ctypes.c_void_p()
         self.got = Message()
         self.data, self.bytes = ctypes.c_void_p(), ctypes.c_size_t()
-        self.late = 0.0   # with keep: when its deadline passes, by time.monotonic(); 0: it has none
+        self.late = 0.0   # with keep: its deadline, by time.monotonic(); 0: none
         self.taken = False              # a Work holds it
-        self.folds = False              # by an operation of the program's own
+        self.folds = False              # by a program's own operation
 
     def take(self, send: Any, recv: Any, type: int, factor: Any) -> None:
-        """Both sides and the factor: held and checked, or nothing is and an exception is raised."""
+        """Takes both sides and the factor, and checks them. If it raises, drop() releases them."""
         name, sends, recvs, _ = ROWS[self.kind]
         written = self.kind != BROADCAST or self.root != self.comm.rank
         (self.recv.take_list if recvs == LIST else self.recv.take)(recv, type, written)
@@ -83,7 +83,7 @@ class Flight:
                                  "expected one, of the array's type, in host memory")
 
     def stream(self) -> int:
-        """What the call stands behind: the program's, else what an array says of itself."""
+        """The stream that the call waits for: the program's, else the one that an array names."""
         if self.send.said is not None:
             return self.send.said
         if self.send.stream and self.recv.stream and self.send.stream != self.recv.stream:
@@ -128,7 +128,7 @@ class Flight:
         return [values[letter] for letter in ROWS[self.kind][3]]
 
     def value(self, result: int) -> Any:
-        """What the call returns."""
+        """The result of the call in Python."""
         if self.kind == SAME:
             return bool(result)
         if self.kind == RECV and self.result is not None:
@@ -141,7 +141,7 @@ class Flight:
     def drop(self) -> None:
         for side in (self.send, self.recv, self.factor):
             side.drop()
-        if self.data:                   # loaded, and nobody took it
+        if self.data:                   # loaded, but not passed on
             self.comm._give_back(self.data.value)
             self.data = ctypes.c_void_p()
         self.result = None

@@ -1,4 +1,4 @@
-"""One rank's hold on a group of ranks; the base of tutti.Comm. As comm.c: the same methods,
+"""One rank's hold on a group of ranks; the base class of tutti.Comm. As comm.c: the same methods,
 over ctypes."""
 import ctypes
 import errno
@@ -23,18 +23,18 @@ work_class: Type[Work] = Work
 
 
 class Comm(Methods):
-    # by an operation of the program's own: for the next call that ends here
+    # an exception of the program's own operation: the next call that ends here raises it
     _raised: Optional[BaseException]
 
     def _begin(self, library: Library, handle: int, world: Optional["Comm"]) -> "Comm":
         self._library, self._handle, self._world = library, handle, world
-        self._inside: List[None] = []  # calls that are in the library; of a world: on all its comms
-        # works that have not been waited for; those that no Work holds are ended here
+        self._inside: List[None] = []  # calls in the library; in a world: of all its comms
+        # operations that no wait() has ended; those that no Work holds are ended here
         self._flying: Set[Flight] = set()
         self._told: Tuple[str, int] = ("", 0)     # the report of the last exception, and its number
         self._raised = None
-        self._ops: Dict[int, Any] = {}              # their functions, for C
-        self._regions = 0                 # of a world: memory of the arena that Python objects show
+        self._ops: Dict[int, Any] = {}              # number -> its function, in the form for C
+        self._regions = 0                 # in a world: regions of the arena that objects show
         return self
 
     def __del__(self) -> None:
@@ -53,7 +53,7 @@ class Comm(Methods):
         raise ValueError("this comm has been freed, or its world finalized: it can be used no more")
 
     def _run(self, name: str, *args: Any, undo: Optional[Callable[[int], Any]] = None) -> int:
-        """A call that may wait."""
+        """Makes a call that may wait."""
         root = self._root()
         self._inside.append(None)
         if root is not self:
@@ -67,7 +67,7 @@ class Comm(Methods):
 
     def _folds(self, flight: Flight, function: Callable[[], int],
                undo: Optional[Callable[[int], Any]] = None) -> int:
-        """Runs it where the functions of own operations may run."""
+        """Runs it in a thread where a program's own operation may run."""
         if not flight.folds:
             return function()
         return inside.off_main(function, lambda: self._library.comm_abort_at(None, self._handle,
@@ -84,14 +84,15 @@ class Comm(Methods):
     def _error(self, result: int) -> errors.Error:
         report, older = self._library.text(self._library.explain(self._handle)), self._told
         if older[0] == report and older[1] and result not in (older[1], -errno.ECANCELED):
-            report = ""          # a comm that has failed goes on telling why: that is an older text
+            report = ""          # a failed comm keeps its report: this one was shown before
         else:
             self._told = (report, result)
         return errors.of(-result, self._library.text(self._library.strerror(result)), report,
                          self.failed())
 
     def _reap(self, wait: bool) -> None:
-        """Ends what no Work holds any more and over; wait: also what is not over yet."""
+        """Ends operations that no Work holds and that are over; with wait, all that no Work
+        holds."""
         for flight in list(self._flying):
             if flight.taken:
                 continue
@@ -139,7 +140,7 @@ class Comm(Methods):
         if mode & _MODE_WORK:
             call.work = ctypes.addressof(flight.handle)
             flight.taken = True
-            self._flying.add(flight)     # from here on its buffers are held, whatever comes between
+            self._flying.add(flight)     # its buffers are held from now on, also if this raises
         try:
             result = self._folds(flight, lambda: self._run(name, site, *args, self._open(),
                                                            ctypes.addressof(call)))
@@ -234,7 +235,7 @@ class Comm(Methods):
     # ---- memory of the arena ----
 
     def _show(self, address: int, size: int, loaded: bool) -> memoryview:
-        """To read only. It keeps the world from being finalized."""
+        """The memory as read-only. It prevents finalize() of its world."""
         root = self._root()
         root._regions += 1
         array = (ctypes.c_ubyte * size).from_address(address)

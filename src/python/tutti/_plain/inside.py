@@ -1,12 +1,11 @@
-"""How a call goes into the library and comes back: the caller's line, and a signal that
-arrives meanwhile.
+"""A call of the library: the caller's line, and a signal that arrives meanwhile.
 
-A signal's Python handler runs wherever the main thread comes back to Python, also in the function
-that the library asks whether to go on, and may raise there. From a function that C calls nothing
-can be raised. So what C calls is a generator's __next__, which is C, too: the handler then runs
-where the generator stands, within its `try`. Each thread has its own, and only the main thread's
-does anything. For the same reason a call's result is put into a list by C code, before a handler
-can run: it is there even if the next thing is an exception.
+Python runs a signal's handler whenever the main thread is back in Python, also in the function by
+which the library asks whether to continue. The handler may raise there, but a function that C calls
+cannot pass an exception on. So C calls a generator's __next__, which is C, too. Then the handler
+runs where the generator has stopped, within its `try`. Each thread has its own function, and only
+the main thread's does anything. For the same reason C code puts a call's result into a list before
+a handler can run: the result is there even if an exception comes next.
 """
 import _thread
 import ctypes
@@ -27,8 +26,8 @@ def set_package(folder: str) -> None:
 
 
 def site() -> Optional[int]:
-    """Address of "folder/file:line" of the first frame outside of the package, which lives for
-    ever. None: "?"."""
+    """The address of "folder/file:line" of the first frame outside the package. The text is never
+    freed. None: "?"."""
     frame: Any = sys._getframe(1)
     while frame is not None and _package and frame.f_code.co_filename.startswith(_package):
         frame = frame.f_back
@@ -46,7 +45,7 @@ def site() -> Optional[int]:
 
 
 class _Asked(threading.local):
-    ask = int                           # of a thread whose signals nobody handles: 0, go on
+    ask = int                           # for a thread that handles no signals: 0: continue
 
 
 _asked = _Asked()
@@ -68,8 +67,8 @@ def _asking(raised: List[BaseException]) -> Generator[int, None, None]:
 
 
 def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None) -> int:
-    """The function's result; a signal's exception instead, after undo(result) where there is a
-    result to undo."""
+    """The function's result. If a signal handler raises, its exception instead, after undo(result)
+    if there is a result to undo."""
     box: List[int] = []
     raised: List[BaseException] = []
     before = None
@@ -95,8 +94,8 @@ def call(function: Any, *args: Any, undo: Optional[Callable[[int], Any]] = None)
 
 
 def shielded(function: Callable[[], Any], ends: List[Any]) -> Any:
-    """A function for C, called once: runs it, and leaves (value, None) or (None, exception).
-    Returns 0 or -1."""
+    """A function for C, to be called once. It runs function, and leaves (value, None) or (None,
+    exception) in ends. It returns 0 or -1."""
     def run() -> Generator[int, None, None]:
         try:
             yield 0
@@ -113,15 +112,15 @@ def shielded(function: Callable[[], Any], ends: List[Any]) -> Any:
 
 
 def kept(box: List[Any], function: Any, *args: Any) -> None:
-    """Puts the function's result into the box before a signal's handler can run."""
+    """Puts the function's result into the box before a signal handler can run."""
     box.extend(map(function, *zip(args)))
 
 
 def off_main(function: Callable[[], Any], give_up: Callable[[], Any],
              undo: Optional[Callable[[int], Any]] = None) -> Any:
-    """function() in a thread of its own if this is the main one: no signal's handler runs in
-    what the library calls there. What a handler raises meanwhile ends it by give_up();
-    undo(result) then."""
+    """Runs function() in another thread if this is the main thread: so no signal handler runs in
+    what the library calls there. If a handler raises meanwhile, calls give_up() to end it, then
+    undo(result)."""
     if threading.current_thread() is not threading.main_thread():
         return function()
     ends: List[Any] = []

@@ -1,5 +1,5 @@
-"""What a comm does without buffers: order, the store, what is known without a wait, operations of a
-program's own. As methods_*.c and ops.c."""
+"""The methods of a comm that take no buffers: order, the store, questions without a wait, a
+program's own operations. As methods_*.c and ops.c."""
 import ctypes
 import errno
 import weakref
@@ -15,7 +15,7 @@ with_ops: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def text_of(words: Union[str, bytes]) -> bytes:
-    """As C reads it: to the first byte 0."""
+    """The text for C. C reads to the first byte 0, so a text with one is refused."""
     text = words.encode() if isinstance(words, str) else words
     if b"\0" in text:
         raise ValueError("embedded null character")
@@ -120,8 +120,8 @@ class Methods:
         self._check(self._run("set_at", inside.site(), text_of(key), data, len(data), self._open()))
 
     def _get(self, key: str, timeout_ms: int) -> bytes:
-        """It does not know how long a value is: it asks with a small room first, and with the
-        length it was told."""
+        """Tries a small buffer first. If the value is longer, tries again with the length that the
+        library gave."""
         call, site, room = Call(timeout_ms), inside.site(), 256
         while True:
             value, length = ctypes.create_string_buffer(max(1, room)), ctypes.c_size_t(room)
@@ -195,8 +195,8 @@ type_of = type
 
 
 def ops_close() -> None:
-    """No function runs any more: a thread that waits for the interpreter at its end would be ended
-    where it stands, inside the library."""
+    """From now on no function runs. At its end Python would end a thread that waits for the
+    interpreter's lock, inside the library."""
     for comm in list(with_ops):
         if comm._handle and comm._flying:
             comm._library.comm_abort_at(None, comm._handle,

@@ -10,7 +10,7 @@ BY_BUFFER, AS_BYTES = -1, -2
 SIZES = [1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8, 1, 8, 16, 1, 1]           # by tutti_type
 
 _WRITABLE, _FORMAT, _STRIDES = 1, 4, 0x18
-_PLAIN = (bytes, bytearray, memoryview)         # what is no more than its buffer
+_PLAIN = (bytes, bytearray, memoryview)         # arrays that are only their buffer
 
 
 class _View(ctypes.Structure):
@@ -33,8 +33,8 @@ _whole = ctypes.PYFUNCTYPE(ctypes.c_int, _pointer,
 
 
 class Held:
-    """A view of the buffer protocol, to be dropped: by no __del__, in which a signal's exception
-    would be lost."""
+    """A view of the buffer protocol. drop() must release it. It has no __del__, because a signal
+    handler's exception would be lost in it."""
 
     __slots__ = ("view",)
 
@@ -66,8 +66,8 @@ def _type(text: str, size: int) -> int:
 
 
 class Side:
-    """n buffers with their addresses and counts, in elements of type; BY_BUFFER where
-    none said it."""
+    """n buffers with their addresses and counts, in elements of type. BY_BUFFER: none has given the
+    type."""
 
     def __init__(self, what: str, said: Optional[int] = None):
         self.what, self.said = what, said
@@ -91,7 +91,7 @@ class Side:
         return self
 
     def take_list(self, arrays: Any, asked: int, writable: bool) -> "Side":
-        """The first that is not None says the type of all."""
+        """The first array that is not None gives the type for all."""
         self.type = asked
         for i, array in enumerate(() if arrays is None
                                   else [arrays[i] for i in range(len(arrays))]):
@@ -106,7 +106,7 @@ class Side:
         return self
 
     def lend(self, other: "Side") -> "Side":
-        """The same object stands there: it need not be asked again."""
+        """Takes the buffers of the other side, which has the same object."""
         self.n, self.type, self.stream, self.device = (other.n, other.type, other.stream,
                                                        other.device)
         self.addresses, self.counts = other.addresses, other.counts
@@ -139,7 +139,7 @@ class Side:
         self._append(address, length // SIZES[self.type])
 
     def _get(self, array: Any, asked: int, writable: bool) -> Held:
-        """Some arrays have a buffer, but no format for it."""
+        """Gets a view with a format. Some arrays have a buffer, but no format for it."""
         flags = _STRIDES | (_WRITABLE if writable else 0)
         try:
             return Held(array, flags | _FORMAT)
@@ -156,7 +156,7 @@ class Side:
     def _buffer(self, array: Any, asked: int, writable: bool) -> None:
         held = self._get(array, asked, writable)
         view = held.view
-        self._held.append(held)         # given back by drop(), whatever comes
+        self._held.append(held)         # drop() releases it, also if this raises
         if type(array) not in _PLAIN or view.format is None or _type(view.format.decode(),
                                                                      view.itemsize) < 0:
             _foreign.look(array, self.what, asked == AS_BYTES)

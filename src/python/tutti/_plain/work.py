@@ -11,8 +11,8 @@ from . import inside
 
 class Work:
     """See tutti.Work. One thread waits in the library, which frees the handle when it reports the
-    end; others stand at a lock. A deadline with keep is this module's own affair: to the library
-    the operation has none."""
+    end; other threads wait at a lock. This module itself measures the deadline of keep: in the
+    library the operation has none."""
 
     __slots__ = ("_flight", "_comm", "_value", "_failure", "_waits", "__weakref__")
 
@@ -26,17 +26,17 @@ class Work:
     def __del__(self) -> None:
         flight = getattr(self, "_flight", None)
         if flight is not None:
-            flight.taken = False        # it stays among the comm's, which ends it
+            flight.taken = False        # it stays in the comm's set, and the comm ends it
             self._comm._reap(False)
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Waits for the operation and returns what the blocking call returns, or raises
-        what it raises.
+        """Waits for the operation and returns what the blocking call returns, or raises what it
+        raises.
 
-        timeout: seconds of this call's patience; then TimeoutError, and the operation goes on.
-        None: as long as the operation's own deadline; negative: until it ends. Of a call with
-        keep=True a deadline that has passed is Timeout, once or again; the operation goes on. Any
-        number of threads may wait.
+        timeout: seconds that this call waits at most; then TimeoutError, and the operation
+        continues. None: until the operation's own deadline; negative: until it ends. With keep=True
+        a deadline that has passed raises Timeout, once or more; the operation continues. Any number
+        of threads may wait.
         """
         ms = patience(timeout)
         if self._flight is not None:
@@ -77,8 +77,8 @@ class Work:
             raise TimeoutError("not done yet: the operation goes on, wait() again")
 
     def _over(self, result: int) -> None:
-        """The handle is gone: what came of it is kept, before others are told that there
-        is something."""
+        """The library has freed the handle. Keeps the result, before other threads see that there
+        is one."""
         flight = self._flight
         try:
             self._comm._flying.discard(flight)
@@ -92,15 +92,15 @@ class Work:
         flight.drop()
 
     def test(self) -> bool:
-        """True when the operation has ended, well or not: wait() then returns at once.
-        Any thread."""
+        """True when the operation has ended, well or not: wait() then returns at once. Any
+        thread."""
         if self._flight is None:
             return True
         got: List[bool] = []
         try:
             inside.kept(got, self._waits.acquire, False)
             if not got[0] or self._flight is None:
-                return self._flight is None                 # the thread that waits frees the handle
+                return self._flight is None                 # the waiting thread frees the handle
             self._comm._open()
             return self._comm._library.test(self._flight.handle.value) != -errno.EAGAIN
         finally:
@@ -108,6 +108,5 @@ class Work:
                 self._waits.release()
 
     def _watch(self) -> Optional[bool]:
-        """Nobody tells of an end here: the library's thread would have to wait for
-        the interpreter."""
+        """No end is reported here: the library's thread would have to wait for the interpreter."""
         return False if self._flight is None else None

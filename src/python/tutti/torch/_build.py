@@ -1,12 +1,12 @@
-"""Builds and finds the extension of the backend: tutti.torch._c10d, C++ over the headers of the
-very torch that it serves. Those promise nothing from one release to the next, so a file is good for
-one torch alone, whose KEY is in its name: _c10d-KEY.so. load() takes the one that was made when the
-package was built or installed, else the one in the cache folder, which it makes there where there
-is none: TUTTI_CACHE, or $XDG_CACHE_HOME/tutti, or ~/.cache/tutti, or where none of them can be
-written a private folder below the temporary one.
+"""Builds and finds the extension of the backend: tutti.torch._c10d, C++ over the headers of torch.
+These headers may change from one release to the next. So a file fits one torch only, whose KEY is
+in its name: _c10d-KEY.so. load() takes the file that was made when the package was built or
+installed, else the one in the cache folder. If there is none, it makes it there. The cache folder
+is TUTTI_CACHE, or $XDG_CACHE_HOME/tutti, or ~/.cache/tutti; if none of them can be written, a
+private folder below the temporary one.
 
-By itself, for CMake: python3 _build.py --into FOLDER [--werror | --try] builds there what is
-missing, and removes what is stale; --try: that it cannot be built is no failure."""
+As a program, for CMake: python3 _build.py --into FOLDER [--werror | --try] builds there what is
+missing, and removes what is stale. --try: a failed build is not an error."""
 import contextlib
 import errno
 import fcntl
@@ -31,13 +31,13 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 OLDEST, NEWEST = (2, 13), (2, 14)
 NAME = "tutti.torch._c10d"
 HERE = os.path.dirname(os.path.abspath(__file__))
-# in a build tree files are links into the tree
+# in a build tree the files are links into the source tree
 TREE = os.path.abspath(os.path.join(os.path.realpath(__file__), "../../../../.."))
 
 
 class Source(NamedTuple):
-    folder: str   # of the extension's sources, named torch: they include "torch/<room>.h"
-    include: str  # of tutti.h
+    folder: str   # of the extension's sources; its name is torch: they include "torch/<room>.h"
+    include: str  # the folder of tutti.h
 
     def files(self, *endings: str) -> List[str]:
         return sorted(path for ending in endings
@@ -55,7 +55,7 @@ def _source() -> Source:
 
 
 def _torch() -> Any:
-    """torch, where the sources are for it."""
+    """torch, if the sources fit it."""
     import torch
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -113,7 +113,8 @@ def _library() -> str:
 
 
 def _run(commands: List[List[str]], log: str) -> None:
-    """All at once; what they said goes to the log, and into the error of the one that failed."""
+    """Runs all commands at once. Their output is written to the log; that of a failed one is in the
+    error, too."""
     from tutti._children import Kept
     outputs = [tempfile.TemporaryFile("w+", errors="replace") for _ in commands]
     with Kept():
@@ -146,7 +147,7 @@ def _run(commands: List[List[str]], log: str) -> None:
 
 
 def _compile(torch: Any, source: Source, key: str, folder: str, log: str, extra: List[str]) -> str:
-    """The extension, made in this folder."""
+    """Builds the extension in this folder."""
     cxx, cc = _compiler("CXX", ("c++", "g++", "clang++")), _compiler("CC", ("cc", "gcc", "clang"))
     python = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(python, "Python.h")):
@@ -159,9 +160,9 @@ def _compile(torch: Any, source: Source, key: str, folder: str, log: str, extra:
               of_torch, "-isystem", os.path.join(of_torch, "torch/csrc/api/include"),
               "-DTORCH_EXTENSION_NAME=_c10d", f'-DTUTTI_C10D_KEY="{key}"',
               f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"]
-    # All of the C++ at once: most of a compiler's time goes into torch's headers and what
-    # comes of them, which each file would have anew. Two halves side by side take as long, and
-    # twice the work.
+    # All C++ is one unit: most of a compiler's time is spent on torch's headers and what they
+    # instantiate, which each file would repeat. Two halves side by side take as long, with twice
+    # the work.
     unit = os.path.join(folder, "all.cc")
     with open(unit, "w") as file:
         file.writelines(f'#include "{path}"\n' for path in source.files(".cc"))
@@ -180,7 +181,7 @@ def _compile(torch: Any, source: Source, key: str, folder: str, log: str, extra:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """By flock, which ends with its process, however that ends."""
+    """A lock by flock: it ends with its process, however that ends."""
     with open(path, "w") as file:
         begun: float = time.monotonic()
         while True:
@@ -189,7 +190,7 @@ def _locked(path: str) -> Iterator[None]:
                 break
             except OSError as error:
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
-                    # a file system without locks: two may build, and the last one's file stays
+                    # a file system without locks: two may build, and the last file stays
                     break
                 if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
                     raise
@@ -202,12 +203,12 @@ def _locked(path: str) -> Iterator[None]:
 
 
 def _made(torch: Any, source: Source, key: str, folder: str, extra: List[str]) -> str:
-    """The file in this folder, by whoever gets the lock first."""
+    """The path of the file in this folder. The process that gets the lock first builds it."""
     path = os.path.join(folder, f"_c10d-{key}.so")
     with _locked(os.path.join(folder, f".{key}.lock")):
         if os.path.exists(path):
             return path
-        # by a builder that was killed
+        # left by a builder that was killed
         for left in glob.glob(os.path.join(glob.escape(folder), f".{key}.build-*")):
             shutil.rmtree(left, ignore_errors=True)
         print(f"tutti: building the extension for torch {torch.__version__}, once, about half a "
@@ -231,7 +232,7 @@ def _made(torch: Any, source: Source, key: str, folder: str, extra: List[str]) -
 
 
 def _caches() -> List[str]:
-    """Where built files may be, best first."""
+    """The folders where built files may be, best first."""
     places = [os.environ.get("TUTTI_CACHE", "")]
     if os.environ.get("XDG_CACHE_HOME"):
         places.append(os.path.join(os.environ["XDG_CACHE_HOME"], "tutti"))
@@ -240,7 +241,7 @@ def _caches() -> List[str]:
 
 
 def _private() -> str:
-    """A folder that anyone could have made is loaded from only if nobody else can write there."""
+    """A folder that any user could have made. It is used only if nobody else can write there."""
     folder = os.path.join(tempfile.gettempdir(), f"tutti-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
@@ -279,7 +280,7 @@ def _loaded(path: str) -> ModuleType:
 
 
 def load() -> ModuleType:
-    """The module tutti.torch._c10d for the torch that is imported; built first if need be."""
+    """The module tutti.torch._c10d for the imported torch. Builds it first if it is missing."""
     if NAME in sys.modules:
         return sys.modules[NAME]
     torch, source = _torch(), _source()
@@ -296,9 +297,9 @@ def main() -> None:
     if len(sys.argv) < 3 or sys.argv[1] != "--into" or how not in ([], ["--werror"], ["--try"]):
         sys.exit("usage: python3 _build.py --into FOLDER [--werror | --try]")
     folder = os.path.abspath(sys.argv[2])
-    # by our own entry point torch would import what is yet to be built
+    # with our own entry point torch would import what is not built yet
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    # that of the package, not this one, where files have torch's names
+    # the package's folder, not this one: files here have names of torch's modules
     sys.path[0] = os.path.dirname(os.path.dirname(HERE))
     logs = os.path.join(glob.escape(folder), "_c10d-*.log")
     for log in glob.glob(logs):
@@ -309,7 +310,7 @@ def main() -> None:
         path = _made(torch, source, key, folder, ["-Werror"] if how == ["--werror"] else [])
     except ImportError as error:
         print(error, file=sys.stderr)
-        for log in glob.glob(logs):  # whoever works on the sources wants all of it
+        for log in glob.glob(logs):  # a developer of the sources needs all of it
             with open(log) as file:
                 print(file.read(), file=sys.stderr)
         sys.exit(how != ["--try"])

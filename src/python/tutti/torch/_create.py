@@ -1,4 +1,4 @@
-"""What torch calls for a group of the backend "tutti"."""
+"""The function that torch calls for a group of the backend "tutti"."""
 from typing import Any
 
 from ._extension import extension
@@ -6,9 +6,9 @@ from ._meet import Meeting, made
 
 
 def create(options: Any, more: Any = None) -> Any:
-    """On each member, by init_process_group and new_group; options: torch's
-    _DistributedBackendOptions; more: of the program, whose timeout torch has taken over by then."""
-    # torch 2.14: its ranks are told by reconfigure()
+    """Called on each member by init_process_group and new_group. options: torch's
+    _DistributedBackendOptions. more: the program's; torch has already taken its timeout."""
+    # torch 2.14: the group gets its ranks by reconfigure()
     if getattr(options, "enable_reconfigure", False):
         return extension().unmade("tutti", options.timeout)
     meeting = Meeting(options.store, options.group_rank, options.group_size, options.timeout)

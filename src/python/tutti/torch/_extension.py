@@ -1,4 +1,4 @@
-"""The extension, loaded when the first group is made: it may have to be built first."""
+"""The extension, loaded when the first group is made, because it may have to be built first."""
 import atexit
 import contextlib
 import os

@@ -1,9 +1,9 @@
 """tutti in gloo's place: programs ask for "gloo", and groups whose ranks share this host get tutti.
 
-torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that stands in for
-it there lets the ranks meet in that store; what they agree upon is the same for all: tutti, if all
-are on one host, have it, and have joined; else gloo itself. torch's own classes are untouched:
-whatever took the name ProcessGroupGloo from torch before as_gloo() goes on to make gloo's groups.
+torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that replaces it
+lets the ranks meet in that store, and they agree on one backend: tutti, if all are on one host, can
+load it, and have joined; else gloo itself. torch's own classes do not change: code that took the
+name ProcessGroupGloo from torch before as_gloo() still makes gloo's groups.
 """
 import datetime
 import os
@@ -15,21 +15,21 @@ from ._extension import extension
 from ._meet import Meeting, Plan, made
 
 _DEFAULT = datetime.timedelta(minutes=30)
-_real: Any = None                            # torch's own class, once something stands in its place
+_real: Any = None                            # torch's own class, once it has been replaced
 _said = set()
 _SWITCH = "TUTTI_AS_GLOO"
 
 
 def _say(text: str) -> None:
-    """Each line once; TUTTI_AS_GLOO_QUIET=1: never."""
+    """Prints each line once; with TUTTI_AS_GLOO_QUIET=1 never."""
     if os.environ.get("TUTTI_AS_GLOO_QUIET", "0") in ("", "0") and text not in _said:
         _said.add(text)
         print(f"tutti: {text}", file=sys.stderr, flush=True)
 
 
 class _Meeting(Meeting):
-    """A rank without the switch makes gloo's group, and says so to gloo alone: its address stands
-    in the group's store under "0/its rank"."""
+    """A meeting that detects a rank without the switch. Such a rank makes gloo's group: gloo writes
+    its address into the group's store, under "0/its rank"."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: datetime.timedelta):
         import torch.distributed as dist
@@ -53,7 +53,7 @@ class _Meeting(Meeting):
 
 
 def _agreed(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> Any:
-    """tutti's backend; None: all take gloo."""
+    """tutti's backend; None: all ranks take gloo."""
     meeting = _Meeting(store, rank, size, timeout)
     try:
         extension()
@@ -72,10 +72,10 @@ def _agreed(store: Any, rank: int, size: int, timeout: datetime.timedelta) -> An
 
 
 def _joined(meeting: Meeting, plan: Plan, timeout: datetime.timedelta) -> Any:
-    """All have joined, or none uses what it has made."""
+    """tutti's backend if all ranks have joined. Else None, and no rank uses what it has made."""
     try:
         backend, why = made(meeting, plan, "gloo", timeout), ""
-        # of gloo's class, which programs ask any of its groups for
+        # gloo's own functions, which programs call on any of its groups
         for name in ("create_device", "create_default_device"):
             if hasattr(_real, name):
                 setattr(type(backend), name, staticmethod(getattr(_real, name)))
@@ -90,7 +90,7 @@ def _joined(meeting: Meeting, plan: Plan, timeout: datetime.timedelta) -> Any:
 
 
 class _Place(type):
-    """The class of the class that stands in for gloo's."""
+    """The metaclass of the class that replaces gloo's."""
 
     def __instancecheck__(cls, it: Any) -> bool:
         return isinstance(it, _real) or (isinstance(it, extension().Backend)
@@ -104,14 +104,14 @@ class _Place(type):
 
 
 class ProcessGroupGloo(metaclass=_Place):
-    """torch.distributed.ProcessGroupGloo, by whoever the ranks agree upon."""
+    """Replaces torch.distributed.ProcessGroupGloo: gives the backend that the ranks agree on."""
 
     def __new__(cls, store: Any, rank: int, size: int, *args: Any, **words: Any) -> Any:
         options = args[0] if args else words.get("options", words.get("timeout", _DEFAULT))
         timeout = options if isinstance(options, datetime.timedelta) else getattr(options,
                                                                                   "_timeout",
                                                                                   _DEFAULT)
-        # torch 2.14: its ranks are not known yet, nor where they are
+        # torch 2.14: its ranks and their hosts are not known yet
         if getattr(options, "enable_reconfigure", False):
             return _real(store, rank, size, *args, **words)
         backend = _agreed(store, rank, size, timeout)
@@ -119,8 +119,8 @@ class ProcessGroupGloo(metaclass=_Place):
 
 
 def _with_real(make: Any, c10d: Any) -> Any:
-    """torch's wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL takes gloo's own C++ class for its
-    helper group."""
+    """torch's wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL needs gloo's own C++ class for its helper
+    group."""
     import functools
 
     @functools.wraps(make)
@@ -134,8 +134,8 @@ def _with_real(make: Any, c10d: Any) -> Any:
 
 
 def as_gloo() -> None:
-    """Puts tutti in gloo's place, for groups that are made from now on. All ranks of a group call
-    it, or none."""
+    """Makes tutti replace gloo, for groups that are made from now on. All ranks of a group call it,
+    or none."""
     global _real
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d

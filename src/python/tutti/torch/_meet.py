@@ -1,8 +1,7 @@
-"""How the ranks of a process group find each other: through the store that torch has made for it.
+"""The ranks of a process group find each other through the store that torch has made for it.
 
-Each says where it is and which worlds it has joined; rank 0 sees what they have in common and
-says what is to be done: the same for all. Keys carry the number of the meeting, so that a store
-may be used again.
+Each rank writes its host and the worlds that it has joined. Rank 0 compares them and writes a plan,
+the same for all ranks. Keys contain the number of the meeting, so that a store may be used again.
 """
 import datetime
 import json
@@ -19,8 +18,8 @@ _LATER = datetime.timedelta(seconds=10)
 
 
 class Plan(NamedTuple):
-    """job: of the world; join: it is a new one, which all join now; members: their ranks in it.
-    why: they cannot, and why."""
+    """job: of the world. join: it is a new world, which all ranks join now. members: their ranks in
+    it. why: the reason why they cannot meet; "": they can."""
     job: str = ""
     join: bool = False
     members: List[int] = []
@@ -28,7 +27,7 @@ class Plan(NamedTuple):
 
 
 def _host() -> str:
-    """What differs from host to host."""
+    """A text that is different on every host."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as boot:
             return boot.read().strip()
@@ -75,13 +74,13 @@ class Meeting:
         return [self.hear(what, rank) for rank in range(self.size)]
 
     def plan(self, why: str = "") -> Plan:
-        """why: this rank cannot take part, and why."""
+        """why: the reason why this rank cannot take part; "": it can."""
         worlds = {} if why else extension().worlds()
         self.tell("rank", {"host": _host(), "name": socket.gethostname(), "worlds": worlds,
                            "why": why})
         if self.rank == 0:
             self.tell("plan", self._gathered()._asdict())
-        # rank 0 waits for the others as long as they would for it
+        # rank 0 waits for the others as long as they would wait for it
         return Plan(**self.hear("plan", 0, self.timeout + _LATER))
 
     def _gathered(self) -> Plan:
@@ -92,7 +91,7 @@ class Meeting:
                 said.append(self.hear("rank", rank,
                                       datetime.timedelta(seconds=max(end - time.monotonic(),
                                                                      0.001))))
-            except Exception as error:                  # of the store: nobody said anything in time
+            except Exception as error:                  # of the store: it wrote nothing in time
                 return Plan(why=f"rank {rank} did not come to the meeting within "
                                 f"{self.timeout.total_seconds():g} s "
                                 f"({type(error).__name__}: {error})".splitlines()[0])
@@ -101,7 +100,7 @@ class Meeting:
 
 def made(meeting: Meeting, plan: Plan, name: str,
          timeout: Optional[datetime.timedelta] = None) -> Any:
-    """The backend that was agreed upon."""
+    """The backend on which the ranks have agreed."""
     module = extension()
     if plan.join:
         world = module.join(plan.job, meeting.rank, meeting.size, meeting.timeout)

@@ -1,4 +1,4 @@
-"""Idioms of training programs: one rank first; seeds; a barrier that says who is missing."""
+"""Idioms of training programs: one rank first; seeds; a barrier that names the missing ranks."""
 from typing import Any, ContextManager, Dict, Optional
 
 import torch
@@ -10,7 +10,7 @@ _WORD = 0xFFFFFFFFFFFFFFFF
 
 
 def backend_of(group: Any = None) -> Any:
-    """tutti's backend of a process group, of the default one for None; None: it has none."""
+    """tutti's backend of a process group; group None: of the default group. None: it has none."""
     from torch.distributed import distributed_c10d as c10d
     from ._extension import extension
     group = c10d._get_default_group() if group is None else group
@@ -22,7 +22,7 @@ def backend_of(group: Any = None) -> Any:
 
 
 def _mixed(x: int) -> int:
-    """splitmix64, as tutti_seed has it."""
+    """splitmix64, as in tutti_seed."""
     x = (x + 0x9E3779B97F4A7C15) & _WORD
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     x = (x ^ x >> 27) * 0x94D049BB133111EB & _WORD
@@ -30,7 +30,7 @@ def _mixed(x: int) -> int:
 
 
 class _Nobody:
-    """There is nobody to wait for."""
+    """first() without other ranks: nobody to wait for."""
 
     def __enter__(self) -> bool:
         return True
@@ -40,7 +40,7 @@ class _Nobody:
 
 
 class _Barriers:
-    """The idiom itself, on another backend."""
+    """first() on another backend: the idiom itself, with barriers."""
 
     def __enter__(self) -> bool:
         self._mine = dist.get_rank() == 0
@@ -54,7 +54,7 @@ class _Barriers:
 
 
 class _First:
-    """Rank 0's block; the others' come after it."""
+    """Runs rank 0's block first, then the others'."""
 
     def __init__(self, backend: Any):
         self._backend, self._mine = backend, backend.rank() == 0
@@ -75,17 +75,17 @@ class _First:
 
 
 def first(rank: Optional[int] = None) -> ContextManager[bool]:
-    """Rank 0 runs the block first; the others when it has left it. True on rank 0.
+    """Rank 0 runs the block first; the others run it when rank 0 has left it. True on rank 0.
 
         with tutti.torch.first(local_rank):
             data = prepare_or_load_the_cache()
 
-    It takes the place of the idiom torch_distributed_zero_first, and has no barrier. Nothing to
-    wait for, and True, where torch.distributed is not initialised or rank is -1. rank is otherwise
-    there for the idiom's sake. All ranks of the default group call it, as often. If rank 0 raises
-    in the block the others get tutti.Aborted with what it raised; if it dies, tutti.RankDied; if it
-    does not come within the group's timeout, tutti.Timeout. On another backend it is the idiom,
-    with barriers.
+    It replaces the idiom torch_distributed_zero_first, and has no barrier. If torch.distributed is
+    not initialised, or rank is -1, it does not wait and is True. Any other rank has no effect: the
+    idiom has this argument. All ranks of the default group call it, equally often. If rank 0 raises
+    in the block, the others get tutti.Aborted with its text. If it dies, they get tutti.RankDied.
+    If it does not come within the group's timeout, tutti.Timeout. On another backend it is the
+    idiom, with barriers.
     """
     if rank == -1 or not dist.is_available() or not dist.is_initialized():
         return _Nobody()
@@ -94,11 +94,12 @@ def first(rank: Optional[int] = None) -> ContextManager[bool]:
 
 
 def seed_everything(base: int, deterministic: bool = True) -> int:
-    """Seeds random, NumPy if it is installed, and torch with all its devices by a seed of this
-    rank's own, fixed by (base, rank) alone.
+    """Seeds random, NumPy if it is installed, and torch with all its devices, with a seed of this
+    rank, which depends on (base, rank) only.
 
-    deterministic: cuDNN is told to choose deterministic algorithms and not to try which is fastest.
-    Returns the seed, of 64 bits. Without torch.distributed, and on another backend, too: the seeds
+    deterministic: make cuDNN choose deterministic algorithms and not search for the fastest.
+    Returns the seed, of 64 bits. It works without torch.distributed and on another backend, too,
+    with the same seeds.
     are the same.
     """
     rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
@@ -111,12 +112,12 @@ def seed_everything(base: int, deterministic: bool = True) -> int:
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """torch.distributed.monitored_barrier, which torch lets nobody but gloo have: a barrier whose
-    error names the ranks that did not come.
+    """torch.distributed.monitored_barrier, which torch allows for gloo only: a barrier whose error
+    names the ranks that did not come.
 
-    timeout: a timedelta; None: the group's. Rank 0 names the first rank that is missing, or all of
-    them with wait_all_ranks; the others that wait point at rank 0. All of it is tutti.Timeout, and
-    the group stays whole. A group of another backend: torch's own.
+    timeout: a timedelta; None: the group's. Rank 0 names the first missing rank, or with
+    wait_all_ranks all of them; the error of the other waiting ranks refers to rank 0. The error is
+    tutti.Timeout, and the group stays whole. For a group of another backend: torch's own function.
     """
     ours = backend_of(group)
     if ours is None:
@@ -127,9 +128,9 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
 def stats(group: Any = None) -> Dict[str, Any]:
     """A group's figures on this rank since it was made: operations, bytes, wait_ns, fold_ns,
-    came_last, sleeps, and its backend's name.
+    came_last, sleeps, and the name of its backend.
 
-    ValueError: the group is another backend's.
+    ValueError: the group has another backend.
     """
     ours = backend_of(group)
     if ours is None:
