@@ -1,6 +1,7 @@
-/* tutti doctor: what this machine has for us, and if not, why not. A driver that hangs is one of
- * the answers, so this process never calls it: it starts itself once more, listens to what that one
- * is about to ask, and ends it when no next word comes. */
+/* tutti doctor: what this machine has for us, and if not, why not. A driver may hang, so this
+ * process never calls it. It starts itself again as a second process, which writes a line before
+ * each question to the driver. If no next line comes in time, this process ends the second one.
+ * Cost: one process more. */
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
 #include "cli/verb.h"
@@ -22,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SECONDS = 45, SECONDS_MOST = 3600 };          /* of measuring */
+enum { SECONDS = 45, SECONDS_MOST = 3600 };          /* of the measurement */
 enum { PATIENCE_MS = 20000, GRACE_MS = 1000, PULSE_ROOM = 256 };
 
 static const char help[] =
@@ -72,9 +73,9 @@ void doctor_pulse(const char *format, ...)
     va_end(list);
     n = n > (int)sizeof line - 2 ? (int)sizeof line - 2 : n;
     line[n++] = '\n';
-    fflush(stdout);                         /* what is known must stand there before we can hang */
+    fflush(stdout);                         /* the output so far must be out before this may hang */
     ssize_t written = write(DOCTOR_PULSE_FD, line, (size_t)n);
-    (void)written;                          /* nobody listens: we die of that soon enough */
+    (void)written;                          /* the first process is gone: so will this be soon */
 }
 
 bool doctor_orphan(void)
@@ -117,7 +118,7 @@ int doctor_start(pid_t *pid, const char *option, const char *value, const int (*
 
 /* ---- the first: listens ---------------------------------------------------------------------- */
 
-/* The last whole line of what has been read so far; the rest stays. */
+/* line: the last whole line read so far. part: the rest. */
 struct pulse { char line[PULSE_ROOM], part[PULSE_ROOM]; size_t used; };
 
 static void take_bytes(struct pulse *p, const char *bytes, size_t n)
@@ -132,7 +133,7 @@ static void take_bytes(struct pulse *p, const char *bytes, size_t n)
         }
 }
 
-/* True: it has closed its end, which it does by ending. False: `ms` have passed without a word. */
+/* True: the process has closed its end, by ending. False: `ms` have passed without a byte. */
 static bool listen_to(int fd, struct pulse *pulse, int64_t ms)
 {
     char bytes[512];
@@ -149,8 +150,8 @@ static bool listen_to(int fd, struct pulse *pulse, int64_t ms)
     }
 }
 
-/* Its end may hang as well, in the driver's own. SIGCHLD is blocked, so that it can be waited for.
- * False: it has not come. */
+/* Waits for the end of a process, which may hang in the driver, too. SIGCHLD is blocked, so it can
+ * be waited for. False: it has not ended. */
 static bool reap(pid_t pid, int *status, int64_t ms)
 {
     sigset_t child;
@@ -177,7 +178,7 @@ static int hangs(pid_t pid, const struct pulse *pulse, int64_t ms)
            words, pulse->line[0] ? pulse->line : "its beginning");
     fflush(stdout);
     kill(pid, SIGKILL);
-    reap(pid, &status, GRACE_MS);               /* one that hangs in the kernel does not even die */
+    reap(pid, &status, GRACE_MS);               /* one that hangs in the kernel does not die */
     return 1;
 }
 
@@ -193,8 +194,8 @@ static int watch_over(int64_t ms)
     int error = pipe2(fds, O_CLOEXEC) == 0 ? 0 : -errno;
     if (!error) {
         const int map[][2] = { { fds[1], DOCTOR_PULSE_FD } };
-        /* dup2 onto itself would keep the close-on-exec flag, and it would start without
-         * its pipe. */
+        /* dup2 onto itself would keep the close-on-exec flag: the new process would start without
+         * its pipe */
         int moved = fds[1] == DOCTOR_PULSE_FD ? fcntl(fds[1], F_SETFD, 0) : 0;
         error = moved < 0 ? -errno : doctor_start(&pid, DOCTOR_ASK, NULL, map, 1);
         close(fds[1]);
@@ -236,8 +237,8 @@ static int take_seconds(struct wishes *w, const char *s)
                        s);
 }
 
-/* The value of an option NAME=VALUE or NAME VALUE, or NULL: it is not this one, or has
- * none (*status). */
+/* The value of an option NAME=VALUE or NAME VALUE. NULL: it is another option, or it has no value
+ * (*status). */
 static const char *value_of(const char *name, int argc, char **argv, int *i, int *status)
 {
     size_t n = strlen(name);

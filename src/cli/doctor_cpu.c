@@ -1,5 +1,5 @@
-/* Which CPUs the ranks of a job started here have, and what follows from their number: ranks that
- * have one each spin, others do not. */
+/* The CPUs for the ranks of a job started here, and what follows from their number: ranks with a
+ * CPU each spin, others do not. Cost: some small files of /proc and /sys. */
 #include "cli/doctor.h"
 
 #include "base/text.h"

@@ -1,7 +1,8 @@
-/* Where one algorithm overtakes the next. A difference counts if nearly every round shows it and
- * the median is beyond what a round is good for; a threshold moves from where it is built in
- * through sizes that speak for it or are undecided, and ends at one that speaks for it. A size at
- * which teams contradict each other stops it: the rules know crowded and not, no more. */
+/* Finds where one algorithm overtakes the next. A difference counts if nearly every round shows it
+ * and its median is larger than the noise of a round. A threshold moves away from its built-in
+ * place, over sizes that support the move or are undecided, and ends at the last one that supports
+ * it. It stops at a size where teams contradict each other: rules can depend on crowded or not, and
+ * on no other property of a team. Cost: a sort for each cell. */
 #include "cli/doctor_tune.h"
 
 #include "coll/select.h"
@@ -19,7 +20,7 @@ const enum kind tune_kinds[TUNE_KINDS] = {
     KIND_GATHER, KIND_SCATTER, KIND_ALL_TO_ALL, KIND_SCAN, KIND_EXSCAN,
 };
 
-/* FOR_LARGE: the one for larger contributions is faster. */
+/* FOR_LARGE: the algorithm for larger contributions is faster. */
 enum verdict { FOR_SMALL = -1, UNDECIDED, FOR_LARGE, CONTRADICTION, NOT_MEASURED };
 
 enum { ROUNDS_LEAST = TUNE_ROUNDS / TUNE_PASSES };
@@ -31,7 +32,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Quartile 0 … 4 of the rounds. */
+/* Quartile 0 … 4 of the rounds' ratios. */
 static double quartile(const struct tune_cell *cell, int which)
 {
     double sorted[TUNE_ROUNDS];
@@ -40,7 +41,7 @@ static double quartile(const struct tune_cell *cell, int which)
     return sorted[(cell->rounds - 1) * which / 4];
 }
 
-/* One round of ten may be spoilt. */
+/* One round of ten may differ. */
 static enum verdict of_cell(const struct tune_cell *cell)
 {
     int less = 0, more = 0;
@@ -71,7 +72,7 @@ static enum verdict of_teams(const struct tune_team *teams, int n, int k, bool c
     return all;
 }
 
-/* The size and the team that gain most of what speaks for the change. */
+/* Fills in the size and the team with the largest gain, of those that support the change. */
 static void find_gain(const struct tune_team *teams, int n, int k, int pair, enum verdict wanted,
                       struct tune_change *c)
 {
@@ -94,7 +95,7 @@ static void find_gain(const struct tune_team *teams, int n, int k, int pair, enu
         }
 }
 
-/* Up to which size the built-in rules take the pair's first. */
+/* The largest size for which the built-in rules choose `name`, the pair's first. SIZE_MAX: none. */
 static size_t built_in(const struct rules *rules, enum kind kind, bool crowded, const char *name)
 {
     for (int i = 0; i < rules->used[kind][crowded]; i++)
@@ -164,8 +165,8 @@ static void add_choice(struct text *t, bool first, const struct tune_change *c, 
     text_add(t, "%s%zu-%zu=%s", first ? "" : ",", c->from, c->to, name);
 }
 
-/* A plain clause holds for crowded comms, too: one of their own says what is theirs, and puts back
- * what is not. */
+/* A plain clause holds for crowded comms, too. So a clause for crowded comms has their own changes,
+ * and puts back the plain ones that are not theirs. */
 static void write_kind(const struct tune_change *changes, int n, enum kind kind, struct text *t)
 {
     int plain = 0, own = 0;

@@ -1,6 +1,6 @@
-/* tutti doctor, the second process: asks the driver as a rank would, and prints. It costs what a
- * rank's first use of a device costs (100 ms and more for each GPU), and nothing of it stays. Every
- * question that may take long is announced by a pulse before. */
+/* tutti doctor, the second process: asks the driver as a rank would, and prints. A pulse announces
+ * each question that may take long. Cost: that of a rank's first use of a device (100 ms and more
+ * for each GPU). Nothing of it stays. */
 #include "cli/doctor.h"
 
 #include "base/text.h"
@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct ward {                                        /* what there is here */
+struct ward {                                        /* all GPUs of this machine */
     const struct driver *driver;
-    int gpus;                                        /* that are tried */
+    int gpus;                                        /* number of GPUs that are tried */
     struct doctor_gpu gpu[DOCTOR_GPUS];
 };
 
-/* What the third process of one GPU said of each peer, and of itself. */
+/* The answers of one GPU's third process: on each peer, and on itself (all). */
 struct answers {
     bool opened[DOCTOR_GPUS];
     CUresult error[DOCTOR_GPUS];
@@ -36,7 +36,7 @@ static void print_uuid(const CUuuid *uuid)
         printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid->bytes[i]);
 }
 
-/* An attribute that a driver does not know is not there. */
+/* 0 also for an attribute that the driver does not have. */
 static int attribute(const struct driver *driver, int device, int which)
 {
     int value = 0;
@@ -138,7 +138,7 @@ static void take_line(struct answers *a, char *line, int gpus)
     snprintf(a->words[peer], sizeof a->words[0], "%s", words);
 }
 
-/* Writes the offer (a page or so, a pipe takes it), reads lines until the other end is closed. */
+/* Writes the offer (about a page, which a pipe takes), and reads lines until the end is closed. */
 static void converse(const struct ward *w, int to, int from, int device, struct answers *a)
 {
     struct doctor_offer offer = { .gpus = w->gpus };
@@ -198,7 +198,7 @@ static void ask_other(const struct ward *w, int device, struct answers *a)
 static const char ipc_remedy[] =
     "ranks in one container, or containers with --ipc=host --pid=host; MIG: all in one instance";
 
-/* Could `device` open what `owner` has? Fills the road's words if not. */
+/* True: `device` could open the memory of `owner`. Else fills in the road's words. */
 static bool opens(const struct ward *w, const struct answers *a, int owner,
                   struct doctor_road *road)
 {
@@ -296,7 +296,7 @@ static bool print_roads(struct ward *w, int ordinal)
         doctor_kernels(w->driver, gpu, ordinal, &kernels);
         print_road("kernels", &kernels);
     }
-    /* a failure of that kind is for good: no call of this process can tell more */
+    /* such a failure is permanent: no further call of this process can succeed */
     if (pinned.dead || kernels.dead) {
         printf("     nothing more was tried: this failure ends all work of a process on the GPU\n");
         return true;
@@ -338,7 +338,7 @@ int doctor_ask(void)
     struct text why = TEXT_IN(words);
     if (doctor_orphan() || fcntl(DOCTOR_PULSE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return 1;
-    signal(SIGPIPE, SIG_IGN);                        /* of a third that has died before it read */
+    signal(SIGPIPE, SIG_IGN);                        /* from a third process that died early */
     text_clear(&why);
     doctor_pulse("its beginning, cuInit");
     int error = driver_open(&w.driver, &why);
@@ -358,5 +358,5 @@ int doctor_ask(void)
         bad += print_gpu(&w, i);
     for (int i = 0; i < w.gpus; i++)
         leave(w.driver, &w.gpu[i], i);
-    return fflush(stdout) != 0 ? 1 : bad;       /* at most one a GPU; the first process counts on */
+    return fflush(stdout) != 0 ? 1 : bad;       /* at most one a GPU; the first process adds it */
 }

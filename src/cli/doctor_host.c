@@ -1,5 +1,5 @@
-/* What the system has for ranks besides GPUs: asked for as a rank would, by trying. Each section is
- * a file; this is their order. */
+/* What the system has for ranks besides GPUs, found by trying, as a rank would. Each section has a
+ * file; this is their order. */
 #include "cli/doctor.h"
 
 #include "os/transfer.h"

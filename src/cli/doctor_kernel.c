@@ -1,6 +1,6 @@
-/* What tutti uses of the kernel if it is there, each thing tried as a rank would: a container's
- * filter refuses what the version promises. What is missing has a way around it, which is said; two
- * things have none. */
+/* The features of the kernel that tutti uses. Each is tried as a rank would: a container's filter
+ * may forbid what the version has. For a missing feature the output says what is done without it.
+ * Three have no replacement. Cost: two children, and a few system calls for each feature. */
 #include "cli/doctor.h"
 
 #include "os/file.h"
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Newer than some headers we are built with; the numbers are the same on every architecture. */
+/* Newer than some headers; the numbers are the same on every architecture. */
 enum { OP_FUTEX_WAIT = 51, NUMBER_OF_CACHESTAT = 451 };
 
 static bool has_futex_waitv(void)
@@ -68,7 +68,7 @@ static bool has_proc(void)
     return process_self(&id) == 0;
 }
 
-/* A child takes a mark and ends without a word; is the mark the kernel's then? */
+/* A child takes a mark and ends. True: the kernel has then changed the mark. */
 static bool has_marks(void)
 {
     struct process_mark *mark = mmap(NULL, sizeof *mark, PROT_READ | PROT_WRITE,
@@ -91,8 +91,8 @@ static bool has_marks(void)
 
 static bool has_readable(void) { return !memory_readable(NULL); }
 
-/* A child reads what is its parent's: Yama and containers forbid that as they forbid it
- * among ranks. */
+/* A child reads its parent's memory. Yama and containers forbid that as they forbid it among
+ * ranks. */
 static bool has_reach(void)
 {
     static uint64_t here;
@@ -120,7 +120,7 @@ static const struct feature {
     const char *name, *since;
     bool (*there)(void);
     const char *without;
-    const char *remedy;                              /* NULL: there is a way around it */
+    const char *remedy;                              /* NULL: there is a replacement */
 } features[] = {
     { "sealed memfd", "3.17", has_memfd, "no arena can be made",
       "let the seccomp profile allow memfd_create, and ulimit -f a file of 4 KiB: tutti cannot do "

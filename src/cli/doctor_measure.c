@@ -1,10 +1,9 @@
-/* Ranks of our own compare two algorithms at a time: short turns, A B B A, round after round, on
- * the same CPUs within the same milliseconds, so that what else goes on meets both. Which one it
- * is, the ranks know from rules of their own that they lay into their world between two operations,
- * all at the same place of this program; each algorithm has a comm, because a comm remembers what
- * was chosen. Everything is gone through twice, so that a minute in which something else went on is
- * not the only witness.
- * What an operation costs is rank 0's time of many, from one barrier behind all to the next. */
+/* Our own ranks compare two algorithms at a time: short turns, A B B A, round after round, on the
+ * same CPUs within the same milliseconds. So another load affects both. Each rank chooses the
+ * algorithm by rules that it puts into its world between two operations, all ranks at the same
+ * place of this program. Each algorithm has its own comm, because a comm remembers its choice. All
+ * is measured in two passes, so that one minute with another load does not decide alone.
+ * The cost of an operation is rank 0's time for many, from one barrier after them to the next. */
 #include "cli/doctor_tune.h"
 
 #include "base/clock.h"
@@ -18,16 +17,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };  /* of a pass */
+enum { ROUNDS = TUNE_ROUNDS / TUNE_PASSES };  /* in a pass */
 enum { TRIAL = 3, TIMES_MOST = 20000, BAR = 30, RESULT_MOST = 8 << 20, WIDTH = sizeof(float) };
-enum { LIFE_BESIDES_MS = 60000 };             /* of a team, after its time: then something hangs */
+enum { LIFE_BESIDES_MS = 60000 };             /* more than a team's time; after it the team hangs */
 
 static const char *const names[] = { "inline", "eager", "pipelined" };
 enum { NAMES = sizeof names / sizeof names[0] };
 
 struct team_task { struct tune_team *team; struct tune_effort effort; };
 
-/* What a rank has at hand. */
+/* What a rank uses for measuring. */
 struct bench {
     tutti_comm *world, *comm[NAMES];
     struct rules *rules[NAMES], *own;
@@ -65,7 +64,8 @@ static int operate(const struct bench *b, enum kind kind, size_t n, tutti_comm *
     }
 }
 
-/* The owner writes its contribution before each operation, as a program would. */
+/* Runs an operation `times` times. Each rank writes its contribution before each, as a program
+ * would. */
 static int turn(struct bench *b, enum kind kind, size_t bytes, int which, int64_t times, double *ns)
 {
     size_t n = bytes / WIDTH / (has_blocks(kind) ? (size_t)b->size : 1);
@@ -95,7 +95,7 @@ static bool takes(const struct bench *b, enum kind kind, size_t bytes)
                             : bytes * (gathers(kind) ? parts : 1) <= b->room;
 }
 
-/* Rank 0's word, for all: how many operations a turn. 0: the time is up. */
+/* Rank 0 tells all ranks the number of operations in a turn. 0: the time is over. */
 static int agree_times(struct bench *b, double slice_ns, double ns, uint64_t ends_ns,
                        int64_t *times)
 {
@@ -145,8 +145,8 @@ static void show(const struct bench *b, const struct team_task *task, int done, 
             kind_name(kind));
 }
 
-/* A comm's first operations touch its memory, and go round in less of it (group/stage.c): that is
- * not how fast an algorithm is. */
+/* A comm's first operations touch its memory, and use less of it (group/stage.c). That is not an
+ * algorithm's speed. */
 static int warm_up(struct bench *b, int pair)
 {
     enum { WARM_NS = 30000000 };
@@ -164,8 +164,8 @@ static int warm_up(struct bench *b, int pair)
     return r;
 }
 
-/* Sizes outermost: if the time is not enough, every kind has had some, from the large ones down,
- * where most is to be gained. */
+/* The outer loop is over sizes, from large to small. If the time is too short, every kind has been
+ * measured at some sizes, and first at large ones, where the gain is largest. */
 static int compare_pair(struct bench *b, const struct team_task *task, int pair, int *done)
 {
     int all = TUNE_PASSES * TUNE_KINDS * (TUNE_SIZES + 2), r = warm_up(b, pair);
@@ -243,7 +243,7 @@ static int rank_body(tutti_comm *world, void *arg)
     const struct team_task *task = arg;
     struct bench b;
     if (!task->team->crowded)
-        cpu_bind(tutti_rank(world));                 /* not allowed: they wander */
+        cpu_bind(tutti_rank(world));                 /* if not allowed, ranks move between CPUs */
     int r = open_bench(&b, world);
     if (r == 0)
         r = compare_all(&b, task);

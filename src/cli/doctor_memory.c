@@ -1,5 +1,5 @@
-/* How much memory there is for an arena, in what pages, and how many ranks the limits of this shell
- * leave room for: by making arenas. */
+/* How much memory an arena can have, in which pages, and how many ranks this shell's limits allow:
+ * found by making arenas. Cost: 32 MiB for a moment, and some arenas. */
 #include "cli/doctor.h"
 
 #include "arena/arena.h"
@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { TRIED = 32 << 20, DESCRIPTORS_BESIDES = 160 }; /* of `tutti run`, beside two for each rank */
+enum { TRIED = 32 << 20, DESCRIPTORS_BESIDES = 160 }; /* `tutti run`: two a rank, and these */
 
 static void say_amount(void)
 {
@@ -31,7 +31,7 @@ static void say_amount(void)
     doctor_say(4, "memory: %s", said);
 }
 
-/* "always within_size advise [never] deny force" */
+/* The chosen word of a list "always within_size advise [never] deny force". */
 static void chosen_word(const char *path, char *word, size_t room)
 {
     char list[200];
@@ -41,7 +41,7 @@ static void chosen_word(const char *path, char *word, size_t room)
     text_add(&t, "%.*s", at ? (int)strcspn(at + 1, "]\n") : 9, at ? at + 1 : "not known");
 }
 
-/* As tutti_alloc has it from the arena. */
+/* Tries huge pages as tutti_alloc gets them from the arena. */
 static void say_huge(void)
 {
     char setting[40], said[100];
@@ -108,7 +108,7 @@ static bool makes_arena(int ranks, struct text *why)
     return true;
 }
 
-/* The hard limit: `tutti run` raises the soft one. */
+/* By the hard limit, because `tutti run` raises the soft one to it. */
 static int ranks_by_descriptors(void)
 {
     struct rlimit limit;

@@ -1,6 +1,6 @@
-/* tutti doctor, the third process: on one GPU, opens the memory that the second has shared of
- * each, reads it, and says how that went. It is what a peer of a rank does, and only another
- * process can do it. */
+/* tutti doctor, the third process: on one GPU it opens the memory of each GPU that the second has
+ * shared, reads it, and prints the result. A rank's peer does the same, and only another process
+ * can do it. Cost: a context on the GPU. */
 #include "cli/doctor.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { LOOK = 256 };                        /* bytes read back of what was opened, its last ones */
+enum { LOOK = 256 };                        /* number of bytes that are read, the last ones */
 
 static bool read_all(int fd, void *into, size_t n)
 {
@@ -44,7 +44,7 @@ static void look(const struct driver *driver, CUdeviceptr at, int peer, struct t
         }
 }
 
-/* Numbers of errors stand first, for who decides whether that is a fault. */
+/* Prints the error's number first: the reader decides by it whether that is a fault. */
 static void open_peer(const struct driver *driver, const struct doctor_offer *offer, int peer)
 {
     char words[DOCTOR_WORDS];

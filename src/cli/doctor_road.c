@@ -1,5 +1,5 @@
-/* tutti doctor: the roads that one process can try alone: host memory registered and copied to and
- * fro, a kernel loaded and run. */
+/* tutti doctor: the roads that one process can try alone. Host memory is registered, and copied to
+ * the GPU and back; a kernel is loaded and run. Cost: 1 MiB each, and compiling a kernel. */
 #include "cli/doctor.h"
 
 #include "base/text.h"
@@ -30,8 +30,8 @@ static void remedy(struct doctor_road *road, const char *words)
 
 /* ---- pinned: memory as an arena's, by both copy engines -------------------------------------- */
 
-/* First half up, half way round, into the second half. The marks of gpu->memory are others'
- * business: they are put back. */
+/* Copies the first half to the GPU, and back into the second half. Another process checks the marks
+ * in gpu->memory, so they are put back. */
 static void copy_round(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal,
                        unsigned char *at, struct doctor_road *road)
 {
@@ -56,7 +56,7 @@ static void copy_round(const struct driver *driver, const struct doctor_gpu *gpu
     if (error) {
         doctor_failed(driver, road, function, error);
         if (!road->dead)
-            driver->call.cuStreamSynchronize(NULL);  /* the memory is about to go */
+            driver->call.cuStreamSynchronize(NULL);  /* the memory will be freed next */
         return;
     }
     error = driver->call.cuStreamSynchronize(NULL);
@@ -104,7 +104,7 @@ void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, in
 
 enum { FLOATS = 256, APART = FLOATS * (int)sizeof(float) };
 
-/* in[0] + in[1] into out, three pieces of gpu->memory: not its end, where the marks are. */
+/* in[0] + in[1] into out: three parts of gpu->memory, without its end, where the marks are. */
 static CUresult run_sum(const struct driver *driver, const struct doctor_gpu *gpu, CUfunction sum,
                         const char **function, float *result)
 {
@@ -182,7 +182,7 @@ void doctor_kernels(const struct driver *driver, const struct doctor_gpu *gpu, i
         return;
     }
     text_clear(&text);
-    ptx_fold(&text, TUTTI_F32, TUTTI_SUM);           /* there is this pair, and room for it */
+    ptx_fold(&text, TUTTI_F32, TUTTI_SUM);           /* this pair exists and fits */
     doctor_pulse("a kernel to be compiled for GPU %d", ordinal);
     CUresult error = driver->call.cuModuleLoadData(&module, room);
     if (!error) {

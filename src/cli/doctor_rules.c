@@ -1,5 +1,5 @@
-/* The rules that a job started here would go by, as its ranks would parse them: what is built in,
- * the machine's file over it, TUTTI_ALGORITHM over that; with what each algorithm does. */
+/* The rules for a job started here, as its ranks would parse them: the built-in ones, over them the
+ * machine's file, over that TUTTI_ALGORITHM; and what each algorithm does. Cost: one parse. */
 #include "cli/doctor.h"
 
 #include "base/knob.h"
@@ -19,8 +19,8 @@ enum {
     HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME
 };
 
-/* The largest size up to which the choice for `from` holds. Choices change only where one begins,
- * or behind where one ends. */
+/* The largest size with the same choice as `from`. A choice changes only where one begins, or after
+ * the end of one. */
 static size_t stretch(const struct rules *rules, enum kind kind, bool crowded, size_t from,
                       size_t *edges, int n)
 {
@@ -123,7 +123,7 @@ static void say_table(const struct rules *rules)
     say_device(rules);
 }
 
-/* What the file has to say, into file[]. */
+/* Prints the state of the file. Its rules, if they are used, go into file[]. */
 static void look_at_file(struct doctor *d, char file[RULES_TEXT], bool *used)
 {
     char path[TUNED_PATH], said[400];

@@ -1,12 +1,12 @@
-/* Lines break at blanks, so that a terminal of 80 columns does not break them anywhere; a word
- * longer than that stays whole. */
+/* Lines are broken at blanks, so that a terminal of 80 columns does not break them elsewhere. A
+ * word that is longer than a line stays whole. */
 #include "cli/doctor_say.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes of s go into `columns`: up to a blank, if there is one after what is indented. */
+/* How many bytes of s fit into `columns`: up to a blank, if there is one after the indentation. */
 static size_t fitting(const char *s, size_t columns)
 {
     size_t n = strlen(s), lead = strspn(s, " ");

@@ -1,5 +1,5 @@
-/* What the environment says: who launched us, and TUTTI_*. A wrong value would be the first rank's
- * error, which is late to learn of it; a name that nobody reads would be no error at all. */
+/* The settings of the environment: the launcher, and TUTTI_*. With a wrong value the first rank
+ * would fail, which is late; a name that nobody reads would cause no error at all. */
 #include "cli/doctor.h"
 #include "cli/verb.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What `tutti run` tells its ranks besides what is in the table of settings. */
+/* Variables that `tutti run` sets for its ranks and that are not in the table of settings. */
 static const char *const others[] = { "TUTTI_RUN_ID", "TUTTI_RESTART" };
 
 static const char *look_up(const char *name, void *arg)
@@ -25,7 +25,7 @@ static const char *look_up(const char *name, void *arg)
     return getenv(name);
 }
 
-/* Only the flags are left for the environment to say. */
+/* All other options are given, so that only the flags come from the environment. */
 static int read_flags(unsigned *flags, struct text *why)
 {
     tutti_options given = { .job = "-",
@@ -41,7 +41,7 @@ static int read_flags(unsigned *flags, struct text *why)
     return r;
 }
 
-/* TUTTI_RANK and TUTTI_SIZE say more than any launcher; true: they do. */
+/* TUTTI_RANK and TUTTI_SIZE count more than any launcher. True: they are set. */
 static bool say_own(struct doctor *d, const struct launch_place *place)
 {
     char ignored[8];
@@ -69,7 +69,7 @@ void doctor_launcher(struct doctor *d)
     struct launch_place place;
     unsigned flags;
     text_clear(&why);
-    read_flags(&flags, &why);                        /* wrong ones are said among the settings */
+    read_flags(&flags, &why);                        /* doctor_settings reports wrong flags */
     text_clear(&why);
     int error = environment_read(&place, look_up, NULL, (flags & TUTTI_LOCAL) != 0, &why);
     if (error < 0) {
@@ -110,8 +110,7 @@ static int check_faults(const char *list, struct text *why)
     return r;
 }
 
-/* 0, or negative with what is wrong. The rules and their file are looked at where they
- * are shown. */
+/* 0, or negative with the reason. The rules and their file are checked in doctor_rules.c. */
 static int check(enum knob_id id, const char *value, struct text *why)
 {
     char said[256];

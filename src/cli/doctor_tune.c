@@ -1,7 +1,7 @@
-/* tutti doctor --tune: which thresholds are better here than the built-in ones, and the file that
- * says so to later jobs. Most of the time goes to teams that fit the CPUs, then to a crowded one.
- * The file is written beside its place and renamed: a job that starts meanwhile finds the old one
- * or the new one. */
+/* tutti doctor --tune: finds which thresholds are better here than the built-in ones, and writes
+ * the file with them for later jobs. Each team gets the same share of the time: teams that fit the
+ * CPUs, then a crowded one. The file is written beside its place and then renamed: a job that
+ * starts meanwhile finds the old one or the new one. */
 #include "cli/doctor_tune.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ enum { CROWD = 4, CROWD_MOST = 256 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Every folder above it that is not there. */
+/* Makes every missing folder above the file. */
 static int make_folders(const char *path)
 {
     char folder[TUNED_PATH];
@@ -122,7 +122,7 @@ static void keep(struct doctor *d, const char *path, const char *rules)
 
 /* ---- teams ----------------------------------------------------------------------------------- */
 
-/* Two, as many as there are CPUs, and a crowd. How many teams; share: of the time. */
+/* Teams of two ranks, of as many as CPUs, and a crowd. Returns their number. share: of the time. */
 static int choose_teams(struct tune_team *teams, double share[TUNE_TEAMS])
 {
     int cpus = cpu_allowed(), n = 0, crowd = cpus * CROWD < CROWD_MOST ? cpus * CROWD : CROWD_MOST;
@@ -166,7 +166,7 @@ static int measure_all(struct doctor *d, struct tune_team *teams, int seconds)
     return n;
 }
 
-/* How many changes. -ENOMEM counts as none: nothing is known then. */
+/* Returns the number of changes. It is 0, too, if there is no memory. */
 static int decide(const struct tune_team *teams, int n, struct tune_change changes[TUNE_CHANGES])
 {
     char ignored[100];

@@ -1,7 +1,7 @@
-/* Job: what the parts of `tutti doctor --tune` say to each other: what is compared, what came of
- *      it, what follows.
+/* Job: declare what the parts of `tutti doctor --tune` use of each other: what is compared, the
+ *      results, the rules that follow.
  * Owns: nothing.
- * Never: rules that a measurement does not bear out; the built-in ones stay where nothing is
+ * Never: makes rules that a measurement does not support. The built-in ones stay if nothing is
  *        clearly better. */
 #ifndef TUTTI_CLI_DOCTOR_TUNE_H
 #define TUTTI_CLI_DOCTOR_TUNE_H
@@ -21,15 +21,15 @@ enum {
     TUNE_CHANGES = TUNE_KINDS * TUNE_PAIRS * 2
 };
 
-/* Of each pair of neighbours, the one for smaller contributions and the one for larger: line and
-   eager, eager and pipeline; the sizes at which they are compared, ascending, 0 behind the last;
-   and up to which size even the first has another below it. */
+/* Two algorithms that are neighbours, for smaller and for larger contributions: inline and eager,
+   eager and pipelined. sizes: where they are compared, ascending, 0 after the last. below: up to
+   this size another algorithm comes before the smaller one. */
 struct tune_pair { const char *small, *large; size_t sizes[TUNE_SIZES + 1], below; };
 extern const struct tune_pair tune_pairs[TUNE_PAIRS];
 extern const enum kind tune_kinds[TUNE_KINDS];
 
-/* In each round, the same number in each of two passes over everything, both took turns: ratio is
- * the time of `large` by that of `small`. rounds 0: not compared. */
+/* In each round both algorithms took turns. Each of two passes has the same number of rounds. ratio
+ * is the time of `large` divided by that of `small`. rounds 0: not compared. */
 struct tune_cell { int rounds; double ratio[TUNE_ROUNDS]; };
 struct tune_team {
     int ranks;
@@ -37,9 +37,9 @@ struct tune_team {
     struct tune_cell cell[TUNE_KINDS][TUNE_PAIRS][TUNE_SIZES];
 };
 
-/* From, to: bytes of a rank's contribution that go another way than the built-in one; gain, low,
-   high: how much faster, the median of the rounds and their middle half, where it is most, at `at`
-   bytes with so many ranks. */
+/* from, to: the bytes of a rank's contribution that get another algorithm than the built-in one.
+   gain, low, high: how much faster it is, the median of the rounds and their middle half, where the
+   gain is largest: at `at` bytes with `ranks` ranks. */
 struct tune_change {
     enum kind kind;
     bool crowded;
@@ -49,15 +49,16 @@ struct tune_change {
     int ranks;
 };
 
-/* doctor_cross.c: pure. What n teams have shown to be better than `rules`, the built-in ones: how
-   many changes. And the rules that they are: those for which there is room. */
+/* doctor_cross.c, without side effects. The changes by which n teams have been faster than with
+   `rules`, the built-in ones: their number. And the text of the rules for them, as far as there is
+   room. */
 struct rules;
 int tune_decide(const struct rules *rules, const struct tune_team *teams, int n,
                 struct tune_change changes[TUNE_CHANGES]);
 void tune_write_rules(const struct tune_change *changes, int n, struct text *rules);
 
-/* doctor_measure.c: compares everything with so many ranks until clock_ns is ends_ns; a bar on
-   stderr, if that is a terminal, that goes from `done` by `share`. 0, or negative with the reason
+/* doctor_measure.c: compares everything with team->ranks ranks until clock_ns is ends_ns. If stderr
+   is a terminal, it shows a bar that moves from `done` by `share`. 0, or negative with the reason
    in why. `team` is memory that is shared with children. */
 struct tune_effort { uint64_t ends_ns; double done, share; };
 int tune_measure(struct tune_team *team, const struct tune_effort *effort, struct text *why);

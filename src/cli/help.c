@@ -1,4 +1,4 @@
-/* tutti help [VERB]: a verb's own help is the verb's own business. */
+/* tutti help [VERB]. Each verb prints its own help. */
 #include "cli/verb.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The command: finds the verb. The table below is what `tutti help` prints, too. */
+/* The command finds the verb in the table below. `tutti help` prints the same table. */
 #include "cli/verb.h"
 
 #include <stdarg.h>
@@ -55,7 +55,7 @@ size_t verb_distance(const char *a, const char *b)
 static int unknown(const char *name)
 {
     const char *nearest = NULL;
-    size_t best = 3;                     /* further away it is a guess, not a slip */
+    size_t best = 3;                     /* a larger distance is no typing error */
     for (const struct verb *v = verbs; v->name; v++) {
         size_t d = verb_distance(name, v->name);
         if (d < best && d < strlen(v->name)) {
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     for (const struct verb *v = verbs; v->name; v++)
         if (!strcmp(name, v->name)) {
             if (v->run != verb_run)
-                /* else how children end could not be read; run sees to it itself */
+                /* else the ends of children could not be read; run handles that itself */
                 signal(SIGCHLD, SIG_DFL);
             return v->run(argc - 1, argv + 1);
         }

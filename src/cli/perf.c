@@ -1,6 +1,6 @@
-/* tutti perf: how fast it is here, beside other systems. The measuring programs are programs of
- * their own (perf/), because they are larger than the command and need what is found where they are
- * built; this verb knows what each is asked for. */
+/* tutti perf: how fast it is here, beside other systems. The measuring programs are separate
+ * programs (perf/), because they are larger than the command and need what is found where they are
+ * built. This verb chooses the program for each word. */
 #include "cli/perf.h"
 #include "cli/verb.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one may ask for, and by which program it is answered. */
+/* A word that the user may give, and the program that measures it. */
 static const struct question { const char *name, *program, *summary; } questions[] = {
     { "overview", "overview", "all of it, shortly: the default" },
     { "barrier", "barrier", "barriers: tutti's, the textbook's, those of MPI, OpenMP, pthreads" },
@@ -77,7 +77,7 @@ static const struct question *named(const char *name)
 static const struct question *nearest(const char *name)
 {
     const struct question *best = NULL;
-    size_t least = 3;                    /* further away it is a guess, not a slip */
+    size_t least = 3;                    /* a larger distance is no typing error */
     for (int i = 0; i < QUESTIONS; i++) {
         size_t d = verb_distance(name, questions[i].name);
         if (d < least && d < strlen(name)) {

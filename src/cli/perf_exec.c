@@ -1,5 +1,5 @@
-/* The measuring programs lie beside the command in a build tree, and below libexec in an
- * installation, wherever that was moved to: so they are looked for by where the command lies. */
+/* The measuring programs are beside the command in a build tree, and below libexec in an
+ * installation. Both may have been moved. So the search starts from the command's own folder. */
 #include "cli/perf.h"
 
 #include <errno.h>

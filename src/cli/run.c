@@ -1,5 +1,5 @@
-/* tutti run: the command line of a job. Options end at the first word that is none: the rest is
- * the program's. */
+/* tutti run: the command line of a job. Options end at the first word that is no option: the rest
+ * is the program's command line. */
 #include "cli/verb.h"
 
 #include "arena/layout.h"
@@ -66,7 +66,8 @@ static const char help[] =
     "reads the output any more (| head), 126 or 127 if PROGRAM cannot be started,\n"
     "2 for a wrong command line.\n";
 
-/* A bare number would be milliseconds to us and seconds to whoever wrote it. */
+/* A number without a unit is refused: it would be milliseconds here, but its writer means
+ * seconds. */
 static int parse_time(const char *s, int64_t *ms)
 {
     bool bare = *s && strspn(s, "0123456789") == strlen(s) && strcmp(s, "0") != 0;
@@ -134,8 +135,8 @@ static int take_option(struct job *job, int option)
     }
 }
 
-/* getopt says '?' for an unknown option and ':' for a missing argument, and leaves the word
- * behind us. */
+/* getopt returns '?' for an unknown option and ':' for a missing argument. The word is the one
+ * before optind. */
 static int refuse_option(int option, char **argv)
 {
     char letter[] = { '-', (char)optopt, 0 };

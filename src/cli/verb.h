@@ -1,12 +1,12 @@
-/* Job: what a verb of the command is: a name, a line of help, a function.
+/* Job: declare a verb of the command: a name, a line of help, a function.
  * Owns: nothing.
- * Never: what a verb does. A new verb is a file here and a row in main.c. */
+ * Never: does a verb's work. A new verb is a file here and a row in main.c. */
 #ifndef TUTTI_CLI_VERB_H
 #define TUTTI_CLI_VERB_H
 
 #include <stddef.h>
 
-enum { VERB_USAGE = 2 };                    /* exit status of a command line that makes no sense */
+enum { VERB_USAGE = 2 };                    /* exit status for a wrong command line */
 
 struct verb {
     const char *name, *summary;
@@ -21,12 +21,12 @@ int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);
 
-/* How many letters to change, add or leave out from a to b: for "did you mean"; 32 if one of them
+/* The number of letters to change, add or remove from a to b, for "did you mean"; 32 if one of them
  * is longer than that. */
 size_t verb_distance(const char *a, const char *b);
 
-/* What is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'".
- * Returns VERB_USAGE. */
+/* Prints what is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'". Returns
+ * VERB_USAGE. */
 __attribute__((format(printf, 2, 3))) int verb_refuse(const char *verb, const char *format, ...);
 
 #endif

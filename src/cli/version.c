@@ -1,4 +1,4 @@
-/* tutti version: of the library that is linked into the command, so that the two cannot differ. */
+/* tutti version: of the library, which is linked into the command, so the two cannot differ. */
 #include "cli/verb.h"
 
 #include <stdio.h>
