@@ -1,10 +1,10 @@
-/* Around every call of a public function, in every test: errno, the signal mask, the state and type
- * of cancellation and the floating-point modes are those of before. The linker sends each call
- * through here (--wrap; the names come from the headers): a call's return address is put aside, so
- * that arguments and results of any shape pass untouched. A call that is left by longjmp is
- * forgotten by the next one to return.
+/* Checks every call of a public function, in every test: errno, the signal mask, the state and type
+ * of cancellation and the floating-point modes must be the same afterwards. The linker sends each
+ * call through here (--wrap; the names come from the headers). The call's return address is kept
+ * here, so that arguments and results of any type pass unchanged. If longjmp leaves a call, the
+ * next call that returns removes it.
  *
- * A difference is said, and ends the program. The mask costs a system call: it is looked at in each
+ * A difference is printed and ends the program. The mask costs a system call: it is checked in each
  * 16th call. */
 #include "support/caller_state_names.h"
 
@@ -101,8 +101,8 @@ __attribute__((visibility("hidden"))) void *caller_state_after(uintptr_t stack)
     return call->back;
 }
 
-/* In: the stack is 8 off 16. Six registers of arguments and rax (how many are in vector registers)
-   are saved; vector registers hold no arguments of these functions. */
+/* At entry the stack is 8 off a multiple of 16. The six argument registers are saved, and rax, the
+   number of vector registers in use; vector registers hold no arguments of these functions. */
 __asm__(".text\n"
         ".macro KEPT name\n"
         ".globl __wrap_\\name\n"

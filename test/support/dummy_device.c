@@ -1,6 +1,5 @@
-/* The row that is put in the place of the algorithm's own is the same but for what it does
- * first; it lives in the call's device_call, as a call with .work runs long after its function
- * has returned. */
+/* The dummy's row replaces the algorithm's own. Only its first step differs. It is in the call's
+ * device_call, because a call with .work runs long after its function has returned. */
 #define TUTTI_NO_SITES
 #include "support/dummy_device.h"
 
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* DONE, WAITING or the error; or there is no more of this rank. */
+/* DONE, WAITING or an error; or this rank ends here. */
 static int dummy_ask(struct coll *c, unsigned *vain, bool ends)
 {
     struct device_call *d = c->gpu.call;
@@ -43,7 +42,7 @@ static int dummy_place(struct coll *c)
     return r;
 }
 
-/* Goes on by the algorithm itself, once the dummy has given what it holds. */
+/* Continues with the algorithm itself, once the dummy has given its data. */
 static int dummy_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
@@ -70,7 +69,7 @@ void dummy_plays(struct coll *c, struct device_call *d)
     d->under = c->algorithm;
     d->row = *c->algorithm;
     if (c->algorithm->before && !d->before && !d->early)
-        d->row.before = dummy_before;                /* on the fast path */
+        d->row.before = dummy_before;                /* for the fast path */
     else {
         d->row.before = NULL;
         d->row.advance = dummy_advance;

@@ -1,9 +1,9 @@
-/* Job: what a failed tutti_save has left in a folder.
+/* Job: find what a failed tutti_save has left in a folder.
  * Owns: nothing.
- * Never: takes it away. */
+ * Never: removes it. */
 #ifndef TUTTI_TEST_SUPPORT_LEFTOVERS_H
 #define TUTTI_TEST_SUPPORT_LEFTOVERS_H
 
-int leftovers_of_save(const char *folder);  /* how many such files; -1: the folder cannot be read */
+int leftovers_of_save(const char *folder);  /* number of such files; -1: cannot read the folder */
 
 #endif

@@ -1,6 +1,6 @@
-/* Which cases: a greedy cover of all pairs of values that can go together, and the product. The
- * cover takes an open pair, then fills the other dimensions one by one, in any order, with the
- * value that closes most open pairs; the best of a few tries is kept. */
+/* Chooses cases: a greedy cover of all possible pairs of values, and the product. The cover takes
+ * an open pair. Then it fills the other dimensions one by one, in random order, with the value that
+ * closes most open pairs. It keeps the best of a few tries. */
 #include "support/oracle.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 enum { OPEN = ORACLE_OPEN, TRIES = 6 };
 
-/* Can these two values occur in one case? Of the others only type, ranks, rule and size
- * have a say. */
+/* True: these two values can occur in one case. Of the other dimensions only type, ranks, rule,
+ * size and op matter. */
 static bool pair_possible(enum kind kind, const struct oracle_space *space, int d, int x, int e,
                           int y)
 {
@@ -78,8 +78,8 @@ static size_t cover_gain(const struct cover *cover, const struct oracle_case *c,
     return gain;
 }
 
-/* Sets dimension d to the value that closes most open pairs; by chance among equals. False:
- * none fits. */
+/* Sets dimension d to the value that closes most open pairs; random among equals. False: none
+ * fits. */
 static bool cover_choose(const struct cover *cover, struct oracle_case *c,
                          const struct oracle_space *space, int d, uint64_t *seed)
 {
@@ -131,7 +131,7 @@ static size_t cover_close(struct cover *cover, const struct oracle_case *c, bool
     return closed;
 }
 
-/* A pair that is still open, from anywhere. */
+/* Picks an open pair at random. */
 static void cover_pick(const struct cover *cover, struct oracle_case *c, uint64_t *seed)
 {
     size_t at = oracle_any(seed) % cover->pairs;
@@ -217,7 +217,7 @@ bool oracle_chance(struct oracle_cases *cases, const struct oracle_case *of,
     return false;
 }
 
-/* Which dimensions the product is of. */
+/* True: the product has this dimension. */
 static bool in_product(int d, bool devices)
 {
     return d == DIM_RANKS || d == DIM_RULE || d == DIM_GATE || d == DIM_TYPE || d == DIM_OP
@@ -261,7 +261,7 @@ static int by_world(const void *a, const void *b)
     const struct oracle_case *x = a, *y = b;
     if (world_of(x) != world_of(y))
         return world_of(x) - world_of(y);
-    /* by chance within a world: kinds and sizes follow each other in any order */
+    /* random order within a world: any kind and size may follow any other */
     return x->salt < y->salt ? -1 : x->salt > y->salt;
 }
 

@@ -1,5 +1,5 @@
-/* Dimensions of cases: which values each kind can have, how many elements a size is, which values
- * go together, and a case in words. */
+/* The dimensions of cases: the values of each kind, the elements of a size, which values can go
+ * together, and a case as text. */
 #include "support/oracle.h"
 
 #include "base/text.h"
@@ -47,7 +47,7 @@ int oracle_values_of(enum kind kind, int dim, const struct oracle_space *space)
     if (dim == DIM_SIZE && !space->devices)
         return dims_of[kind] >> dim & 1 ? HOST_SIZES : 1;
 #if !defined(__x86_64__)
-    if (dim == DIM_MODES)   /* elsewhere nobody sets flush-to-zero by a flag of a program's start */
+    if (dim == DIM_MODES)   /* only there can a program start with flush-to-zero */
         return 1;
 #endif
     return dims_of[kind] >> dim & 1 ? values_all[dim] : 1;
@@ -73,7 +73,7 @@ bool oracle_uneven(enum kind kind) { return dims_of[kind] >> DIM_LIST & 1; }
 
 static int many(const struct oracle_case *c) { return 1 + c->v[DIM_RANKS] % 5; }
 
-/* Into how many blocks the bytes of a size are divided. */
+/* The number of blocks that share the bytes of a size. */
 static size_t blocks_of(const struct oracle_case *c)
 {
     return c->kind == KIND_ALL_REDUCE_MANY ? (size_t)many(c)
@@ -81,8 +81,7 @@ static size_t blocks_of(const struct oracle_case *c)
         : 1;
 }
 
-/* Of the worlds that will run this: what the environment asks for, or more than any
- * pipeline wants. */
+/* The span of the worlds that will run this: TUTTI_SPAN_BYTES, or more than any pipeline needs. */
 static uint64_t oracle_span_bytes(void)
 {
     uint64_t bytes = UINT64_C(1) << 40;
@@ -150,7 +149,7 @@ int oracle_buffers(const struct oracle_case *c)
     return c->v[DIM_LIST] == LIST_ZERO && c->salt % 2 ? 0 : many(c);
 }
 
-/* In a list of n counts: which one, by the case's manner. */
+/* Count number i in a list of n counts, by the case's kind of list. */
 static size_t listed(const struct oracle_case *c, int n, int i)
 {
     uint64_t seed = c->salt ^ (uint64_t)(i + 1) * UINT64_C(0x2545f4914f6cdd1d);
@@ -175,10 +174,10 @@ size_t oracle_block(const struct oracle_case *c, int from, int to)
     return oracle_each(c->kind) ? listed(c, n, to) : listed(c, n, from);
 }
 
-/* NULL: whatever is the default */
+/* NULL: the default */
 static const char *const names[RULES] = { "inline", "eager", "pipelined", "direct", NULL };
 
-/* Has this kind an algorithm of this name? */
+/* True: this kind has an algorithm of this name. */
 static bool has_rule(enum kind kind, int rule)
 {
     return !names[rule] || kind == KIND_BARRIER || select_named(kind, names[rule]);
@@ -195,7 +194,7 @@ bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)
         return false;
     if (v[DIM_RULE] != ORACLE_OPEN && !has_rule(c->kind, v[DIM_RULE]))
         return false;
-    /* no other road is looked for */
+    /* these rules use no road */
     if (v[DIM_RULE] < RULE_RING && v[DIM_ROAD] != ORACLE_OPEN && v[DIM_ROAD] != 0)
         return false;
     if (v[DIM_RULE] == ORACLE_OPEN || v[DIM_SIZE] == ORACLE_OPEN || v[DIM_TYPE] == ORACLE_OPEN

@@ -1,6 +1,6 @@
-/* The serial fold, one element at a time by the contract in tutti.h and nothing else: integers as
- * 64-bit numbers cut to size, halves decoded and encoded by whole numbers of units in the last
- * place, floats by the compiler's own arithmetic. Written for being read. */
+/* The serial fold, one element at a time, by the contract in tutti.h only. Integers are 64-bit
+ * numbers cut to size. Halves are decoded and encoded by whole numbers of units in the last place.
+ * Floats use the compiler's own arithmetic. It is written to be read. */
 #include "support/oracle.h"
 
 #include <math.h>
@@ -134,8 +134,8 @@ static double half_value(uint64_t bits, const struct format *f)
     return bits >> (f->exponent + f->fraction) & 1 ? -m : m;
 }
 
-/* Magnitude as a whole number of units in the last place, ties to even; what is too large for the
- * format is an infinity. */
+/* The magnitude is a whole number of units in the last place, ties to even. A number too large for
+ * the format becomes infinity. */
 static uint64_t half_bits(double x, const struct format *f)
 {
     int bias = (1 << (f->exponent - 1)) - 1, e;
@@ -262,7 +262,7 @@ static uint64_t affine(uint64_t left, uint64_t right, unsigned half)
     return (a * c & mask) | ((a * d + b) & mask) << half;
 }
 
-/* out = left, right put together; out may be either. */
+/* out = left, right composed; out may be either of them. */
 static void user_step(unsigned char *out, const unsigned char *left, const unsigned char *right,
                       size_t width, int op)
 {

@@ -1,12 +1,12 @@
 /* One rank's part of a case. Its buffers are lists of pieces, one for each block that it gives or
- * gets; even kinds have theirs in a row, the others with gaps. In place, pieces of one list are
- * those of the other. A rank that gets nothing has a buffer all the same: it must stay. */
+ * gets. Even kinds have them in a row, the others with gaps. In place, the pieces of one list are
+ * those of the other. A rank that gets nothing has a buffer, too: it must stay unchanged. */
 #include "support/oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* In place is all of it: send == recv. */
+/* True: in place means send == recv. */
 static bool same_place(enum kind kind)
 {
     return kind == KIND_REDUCE || kind == KIND_ALL_REDUCE || kind == KIND_SCAN
@@ -55,8 +55,8 @@ static bool part_shared(const struct oracle_part *p, bool send)
     }
 }
 
-/* Half of what is to be shared is registered malloc memory, with ends that stay private. Some bits
- * of the salt that no other choice uses. */
+/* Half of the shared buffers are registered malloc memory, whose ends stay private. The choice uses
+ * bits of the salt that no other choice uses. */
 static bool part_take(struct oracle_part *p, struct pieces *pieces, tutti_comm *comm,
                       const struct oracle_device *device, bool send, size_t offset)
 {
@@ -101,7 +101,7 @@ static bool part_buffers(struct oracle_part *p, tutti_comm *comm,
     return true;
 }
 
-/* Whichever list it lies in. */
+/* Where the CPU sees this address, in either list. */
 static unsigned char *part_see(const struct oracle_part *p, const void *at)
 {
     return pieces_has(&p->send, at) ? pieces_see(&p->send, at) : pieces_see(&p->recv, at);

@@ -1,6 +1,6 @@
-/* One rank's part of a list of cases. It trusts nobody: what it must get it folds itself from what
- * all ranks are known to give, so it need not meet the others, and a rank that is early or late by
- * an operation stays so. */
+/* One rank's part of a list of cases. The rank folds the expected result itself, from what all
+ * ranks give. So it need not meet the others between cases, and ranks that are an operation early
+ * or late stay so. */
 #include "support/oracle.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ __attribute__((format(printf, 2, 3))) static int complain(const struct run *run,
     return 1;
 }
 
-/* What a user's function is promised beside its data. */
+/* Checks what a user's function is promised besides its data. */
 static shared32 promises_broken;
 
 static void user_promised(const void *in, const void *inout, size_t count, tutti_type type)
@@ -81,7 +81,7 @@ static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op,
     size_t give_counts[ORACLE_RANKS], get_counts[ORACLE_RANKS];
     int root = oracle_root(c);
     bool takes = p->get_n, has = p->give_n;
-    memcpy(gives, p->give, sizeof gives);       /* gone when this returns, as the contract has it */
+    memcpy(gives, p->give, sizeof gives);       /* end with this function, as the contract allows */
     memcpy(gets, p->get, sizeof gets);
     memcpy(give_counts, p->gives, sizeof give_counts);
     memcpy(get_counts, p->gets, sizeof get_counts);
@@ -103,8 +103,8 @@ static int call_lists(const struct oracle_part *p, tutti_type type, tutti_op op,
     }
 }
 
-/* Where a rank gives or gets nothing, that pointer may be anything: NULL, or memory that must stay
- * as it is. */
+/* If a rank gives or gets nothing, that pointer may have any value: NULL, or memory that must stay
+ * unchanged. */
 static int call_kind(const struct run *run, const struct oracle_part *p, const tutti_call *call)
 {
     const struct oracle_case *c = p->c;
@@ -204,7 +204,7 @@ int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n,
         run.c = &cases[i];
         run.nth = i;
         r = run_case(&run);
-        /* A blocking call like one before it may go a shorter way. */
+        /* a blocking call may go a shorter way if it is like one before it */
         run.nth = i & ~(size_t)1;
         if (r == 0 && oracle_count(run.c) * oracle_width(run.c->v[DIM_TYPE]) <= AGAIN_MOST)
             r = run_case(&run);

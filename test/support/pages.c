@@ -1,4 +1,4 @@
-/* By mincore, which knows of shared memory what all processes have touched of it. */
+/* Uses mincore: for shared memory it reports the pages that any process has touched. */
 #include "support/pages.h"
 
 #include "os/memory.h"

@@ -1,6 +1,6 @@
-/* Job: which pages of shared memory the system has.
+/* Job: find which pages of shared memory the system has allocated.
  * Owns: nothing.
- * Never: touches one. */
+ * Never: touches a page. */
 #ifndef TUTTI_TEST_SUPPORT_PAGES_H
 #define TUTTI_TEST_SUPPORT_PAGES_H
 
@@ -9,12 +9,12 @@
 
 enum { PAGE_BYTES = 4096 };
 
-/* seen[i]: is page i there? false: the system does not say. */
+/* seen[i] & 1: page i is allocated. false: the system does not report it. */
 bool pages_seen(const void *at, size_t bytes, unsigned char *seen);
-/* How many bytes of them are; SIZE_MAX: it does not say. */
+/* The bytes of allocated pages; SIZE_MAX: the system does not report them. */
 size_t pages_there(const void *at, size_t bytes);
-/* Do they come one by one, of PAGE_BYTES, and does the system say so? Not where it gives shared
- * memory huge pages unasked. */
+/* True: pages are allocated one by one, of PAGE_BYTES, and the system reports it. False, for
+ * example, if the system gives shared memory huge pages unasked. */
 bool pages_single(void);
 
 #endif

@@ -12,7 +12,7 @@ bool pieces_take(struct pieces *b, tutti_comm *world, bool shared, size_t offset
     b->offset = offset;
     b->shared = shared;
     b->mem = shared ? tutti_alloc(bytes, world) : aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!b->mem && shared) {                         /* the span is full: it was only a wish */
+    if (!b->mem && shared) {                         /* the span is full: take private memory */
         b->shared = false;
         b->mem = aligned_alloc(64, (bytes + 63) / 64 * 64);
     }
@@ -48,7 +48,7 @@ bool pieces_take_registered(struct pieces *b, tutti_comm *world, size_t offset)
         return false;
     int r = tutti_register(b->mem, pieces_room(b), world);
     b->registered = r == 0;
-    return r == 0 || r == -ENOSPC;                   /* the span is full: it was only a wish */
+    return r == 0 || r == -ENOSPC;                   /* -ENOSPC: the span is full: stay private */
 }
 
 void pieces_give(struct pieces *b, tutti_comm *world)

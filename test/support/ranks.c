@@ -1,5 +1,5 @@
-/* The page is mapped before the ranks are made, so that processes and threads alike find it at the
- * same place. */
+/* The page is mapped before the ranks are made, so that processes and threads find it at the same
+ * address. */
 #include "support/ranks.h"
 
 #include "base/clock.h"

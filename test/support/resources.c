@@ -1,4 +1,4 @@
-/* By /proc/self: what the kernel says of the process, not what the library remembers. */
+/* Reads /proc/self: what the kernel reports of the process, not what the library has stored. */
 #include "support/resources.h"
 
 #include <dirent.h>

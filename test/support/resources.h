@@ -1,6 +1,6 @@
-/* Job: counts what this process holds, for tests that nothing is left behind.
+/* Job: count what this process holds, for tests that nothing is left over.
  * Owns: nothing.
- * Never: gives anything back. */
+ * Never: releases anything. */
 #ifndef TUTTI_TEST_SUPPORT_RESOURCES_H
 #define TUTTI_TEST_SUPPORT_RESOURCES_H
 

@@ -1,15 +1,15 @@
-# A source file with the known bugs of its patches built in, each a choice at run time:
+# Makes a copy of a source file that contains the bugs of its patches, each a choice at run time:
 #
 #   awk -v of=src/watch/drive.c -v to=COPY -v macro=SEEDED -v header=explore/bugs.h -f seed.awk \
 #       SOURCE always=1 HOOKS.patch... always=0 BUGS.patch...
 #
 # Where a patch replaces lines, the copy has { if (SEEDED(<name of the patch>)) { new } else { old }
-# }, where it adds lines { if (...) { new } }. So a patch replaces or adds whole statements, and no
-# declaration that is used behind it. With always=1 the copy has the new lines and not the old ones,
-# as if `patch` had been run.
-# Hunks may have moved, but must match line for line. A copy is written only if all of them do.
-# Lines of one patch may lie among those that another one replaces, or be the same; they may not
-# overlap otherwise.
+# }. Where it adds lines, the copy has { if (...) { new } }. So a patch must replace or add whole
+# statements, and no declaration that is used after it. With always=1 the copy has the new lines and
+# not the old ones, as after `patch`.
+# A hunk may have moved, but must match line for line. The copy is written only if all hunks match.
+# Lines of one patch may lie within those that another one replaces, or be the same. They must not
+# overlap in another way.
 
 function fail(what) {
     print FILENAME ":" FNR ": " what > "/dev/stderr"
@@ -24,7 +24,7 @@ function matches(at,    i) {
     return 1
 }
 
-# Where the hunk is now: the match that is nearest to where its header says.
+# Finds the place of the hunk: the match that is nearest to the line in its header.
 function find(    away) {
     for (away = 0; away <= lines; away++) {
         if (matches(wanted - away))
@@ -35,7 +35,7 @@ function find(    away) {
     fail("this hunk is nowhere in " of)
 }
 
-# Runs of removed and added lines become edits.
+# Makes edits from the hunk's runs of removed and added lines.
 function hunk_ends(    at, i, mark, before) {
     at = find()
     before = " "
@@ -92,7 +92,7 @@ here && /^@@ / {
     in_hunk = 1
 }
 
-# Of two edits that begin at a line, the longer one is outside.
+# Of two edits that begin at one line, the longer one is outside.
 function outside(a, b) { return last[a] > last[b] || (last[a] == last[b] && a < b) }
 
 function choose(e, braces) {

@@ -1,9 +1,9 @@
-# tutti_seed(SOURCES DIR [HOOKS dir] BUGS dir MACRO name HEADER name): known bugs, each a patch of
-# src/, built into a copy.
+# tutti_seed(SOURCES DIR [HOOKS dir] BUGS dir MACRO name HEADER name): builds known bugs, each a
+# patch of src/, into copies of the sources.
 #
-# In the list SOURCES each file that has a patch is replaced by its copy in DIR, which
-# seed.awk makes; copies of headers are added. The caller puts DIR/src before src/ where
-# headers are looked for.
+# In the list SOURCES it replaces each file that has a patch by its copy in DIR, which seed.awk
+# makes. It adds copies of headers. The caller puts DIR/src before src/ in the search path of
+# headers.
 function(tutti_seed seeded_list dir)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "HOOKS;BUGS;MACRO;HEADER" "")
   set(hooks "")

@@ -1,5 +1,5 @@
-/* Written against layout.h and heap.h's words for them, not against the functions that keep
- * the books. */
+/* Written from the comments of layout.h and store_alloc.h, without the functions that change the
+ * store. */
 #include "support/store_check.h"
 
 #include "arena/store_alloc.h"

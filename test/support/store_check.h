@@ -1,6 +1,6 @@
-/* Job: is a store whole? Walks blocks, chains and lists and compares them with the books.
+/* Job: check that a store is whole: walk blocks, chains and lists; compare them with its counts.
  * Owns: nothing.
- * Never: beside writers: nobody may be in the store meanwhile. */
+ * Never: runs beside writers: nobody may be in the store meanwhile. */
 #ifndef TUTTI_TEST_SUPPORT_STORE_CHECK_H
 #define TUTTI_TEST_SUPPORT_STORE_CHECK_H
 
@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Lets the store repair what a dead writer left, then walks. False: it has been said on stderr what
- * is wrong. */
+/* Lets the store repair what a dead writer left, then walks it. False: stderr says what is
+ * wrong. */
 bool store_whole(const struct arena *arena);
 
 #endif

@@ -1,6 +1,6 @@
-/* A job process stands between the test and the ranks, since tutti_spawn blocks its caller and
- * reaps its children; the test keeps a free hand to kill, and is the watchdog. Whoever loses its
- * parent goes too, so a test that is killed leaves nothing behind. */
+/* A job process is the parent of the ranks and a child of the test. tutti_spawn blocks its caller
+ * and reaps its children; so the test itself stays free to kill, and is the watchdog. Each process
+ * dies with its parent, so a test that is killed leaves nothing behind. */
 #include "support/team.h"
 
 #include "base/clock.h"
@@ -62,8 +62,7 @@ static struct team *team_make(int size, team_body *body, bool quiet)
     team->size = size;
     team->stderr_fd = quiet ? memfd_create("stderr", MFD_CLOEXEC) : -1;
     if (team->stderr_fd >= 0)
-        /* the place where to write is not locked in a memfd: two ranks would write over
-         * each other */
+        /* a memfd does not lock its write position: two ranks would overwrite each other */
         fcntl(team->stderr_fd, F_SETFL, O_APPEND);
     here.team = team;
     here.body = body;
@@ -76,11 +75,11 @@ static void team_child_ready(struct team *team)
     struct rlimit core;
     static const int caught[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGSYS };
     for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        signal(caught[i], SIG_DFL); /* the test's own handlers would go on with the test, in here */
+        signal(caught[i], SIG_DFL); /* the test's own handlers would continue the test here */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getrlimit(RLIMIT_CORE, &core) == 0) {
         core.rlim_cur = 0;
-        setrlimit(RLIMIT_CORE, &core);      /* ranks that fault on purpose shall leave no files */
+        setrlimit(RLIMIT_CORE, &core);      /* ranks that fault on purpose must leave no files */
     }
     if (team->stderr_fd >= 0)
         dup2(team->stderr_fd, STDERR_FILENO);
@@ -146,7 +145,7 @@ int team_end(struct team *team)
             result = -1;
             team_kill_all(team);
         }
-        usleep(500);                                 /* how often to ask, not how long to wait */
+        usleep(500);                                 /* the interval of looks, not a limit */
     }
     return result;
 }
@@ -179,7 +178,7 @@ const char *team_stderr(struct team *team)
     return text;
 }
 
-/* alive: a look at whether the awaited can still come; NULL: not asked. */
+/* team: also ends when its job process has ended; NULL: does not check that. */
 static int await_word(shared32 *word, uint32_t value, struct team *team)
 {
     for (uint64_t end = end_of_patience(); load_acquire32(word) < value;) {
