@@ -39,8 +39,22 @@ typedef struct {
     } allocFlags;
 } CUmemAllocationProp;
 
-_Static_assert(sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemAccessDesc) == 12
-                   && sizeof(CUdeviceptr) == 8,
+typedef struct {
+    size_t srcXInBytes, srcY;
+    int srcMemoryType;                               /* CU_MEMORYTYPE_ */
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    void *srcArray;
+    size_t srcPitch, dstXInBytes, dstY;
+    int dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    void *dstArray;
+    size_t dstPitch, WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+_Static_assert(sizeof(CUDA_MEMCPY2D) == 128 && sizeof(CUmemAllocationProp) == 32
+                   && sizeof(CUmemAccessDesc) == 12 && sizeof(CUdeviceptr) == 8,
                "as the driver has them");
 
 enum {
@@ -192,6 +206,7 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
     X(cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr at)) \
     X(cuPointerGetAttributes, (unsigned count, int *attributes, void **values, CUdeviceptr at)) \
     X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
+    X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream)) \
     X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
     X(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \

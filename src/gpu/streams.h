@@ -13,6 +13,8 @@
 /* from the caller's buffers into host memory, and back */
 enum streams_side { STREAM_IN, STREAM_OUT };
 enum { STREAM_MARKS = 8 };
+/* A copy of fewer bytes to a device is one of two rows (streams.c). */
+enum { STREAM_ROWS_BELOW = 64 << 10 };
 
 struct device_streams {
     struct gpu *gpu;

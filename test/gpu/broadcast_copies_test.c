@@ -8,6 +8,7 @@
 #include "coll/coll.h"
 #include "coll/pipeline.h"
 #include "gpu/driver.h"
+#include "gpu/streams.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +48,15 @@ static int judge(tutti_comm *world, size_t bytes, bool pipeline, const char *slo
 {
     struct fake_copied in = fake.fakeCopied("cuMemcpyHtoDAsync_v2"),
                        out = fake.fakeCopied("cuMemcpyDtoHAsync_v2");
-    struct fake_copied over = fake.fakeCopied("cuMemcpyDtoDAsync_v2");
+    struct fake_copied over = fake.fakeCopied("cuMemcpyDtoDAsync_v2"),
+                       rows = fake.fakeCopied("cuMemcpy2DAsync_v2");
+    /* a short copy in one row would go by the compute engine, and wait for a time slice */
+    YES(!in.copies || in.bytes / in.copies >= STREAM_ROWS_BELOW);
+    YES(!rows.copies || rows.bytes / rows.copies < STREAM_ROWS_BELOW);
+    in.from = !in.from || (rows.from && rows.from < in.from) ? rows.from : in.from;
+    in.to = rows.to > in.to ? rows.to : in.to;
+    in.copies += rows.copies;
+    in.bytes += rows.bytes;
     IS(in.bytes, bytes);
     IS(out.copies + over.copies, 0);
     if (!pipeline)
@@ -72,6 +81,7 @@ static int round_of(tutti_comm *world, int rank, float *buffer, size_t n, size_t
     if (rank != ROOT) {
         memset(fake.fakePeek(compare_in), 0xee, (n + 1) * sizeof(float));
         fake.fakeCopied("cuMemcpyHtoDAsync_v2");
+        fake.fakeCopied("cuMemcpy2DAsync_v2");
     }
     IS(tutti_barrier(world, NULL), 0);
     IS(tutti_broadcast(rank == ROOT ? buffer : (void *)(uintptr_t)compare_in, n, TUTTI_F32, ROOT,

@@ -323,8 +323,8 @@ static void test_staging(void **state)
           "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         { "cuMemcpyDtoHAsync:1:2", -ENOMEM,
           "cuMemcpyDtoHAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuMemcpyHtoDAsync:1:2", -ENOMEM,
-          "cuMemcpyHtoDAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuMemcpy2DAsync:1:2", -ENOMEM,
+          "cuMemcpy2DAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         /* copies take longer from memory that is not pinned, and that is all */
         { "cuMemHostRegister:*:2", 0, "" },
         { "cuMemHostRegister:*:304", 0, "" },

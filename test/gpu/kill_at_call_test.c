@@ -115,7 +115,7 @@ static void in_calls(const char *rules, int n, int victim, const char *const *so
  * its way; the end. */
 static const char *const of_staging[] = {
     "cuPointerGetAttributes", "cuMemcpyDtoHAsync_v2", "cuEventQuery", "cuMemcpyHtoDAsync_v2",
-    "cuStreamDestroy_v2", NULL
+    "cuMemcpy2DAsync_v2", "cuStreamDestroy_v2", NULL
 };
 /* Its memory is lent; the others wait in `mapped`; all memory is open; it has read, and they wait
  * in `placed`; it leaves. */

@@ -110,6 +110,25 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CU
     return copy(to, (uintptr_t)from, bytes, stream, __func__);
 }
 
+/* Rows of ordinary memory, one behind the other: all that we ask for. */
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+    ENTER;
+    bool from_host = c->srcMemoryType == CU_MEMORYTYPE_HOST,
+         to_host = c->dstMemoryType == CU_MEMORYTYPE_HOST;
+    CUdeviceptr from = from_host ? (uintptr_t)c->srcHost : c->srcDevice,
+                to = to_host ? (uintptr_t)c->dstHost : c->dstDevice;
+    if ((!from_host && c->srcMemoryType != CU_MEMORYTYPE_DEVICE)
+        || (!to_host && c->dstMemoryType != CU_MEMORYTYPE_DEVICE)
+        || c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes || c->srcXInBytes
+        || c->srcY || c->dstXInBytes || c->dstY || from_host == address_is_ours(from)
+        || to_host == address_is_ours(to))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (c->srcPitch != c->WidthInBytes || c->dstPitch != c->WidthInBytes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return copy(to, from, c->WidthInBytes * c->Height, stream, __func__);
+}
+
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     ENTER;
