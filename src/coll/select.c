@@ -22,7 +22,7 @@ const char select_default[] =
     "all_to_all:-88=inline,-64k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
     "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
     "same:-inf=inline;"
-    "device:-64k=pinned,-inf=leader";
+    "device:-1m=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
 
@@ -132,7 +132,7 @@ static int select_roads(struct rules *rules, const struct rules *under, char *li
         choices[n++].road = (enum road)road;
     }
     if (n == 0) {
-        text_add(why, "device: no choice; expected LOW-HIGH=ROAD, as in -64k=pinned");
+        text_add(why, "device: no choice; expected LOW-HIGH=ROAD, as in -1m=pinned");
         return -EINVAL;
     }
     int more = under ? under->roads_used : 0;

@@ -52,7 +52,7 @@ shows "^  barrier +any +flags +one line a rank"
 shows "^  all_reduce +to 88 B +inline +"
 shows "^ +to 64 KiB +eager +"
 shows "^ +above +pipelined +"
-shows "^  device +to 64 KiB +pinned"
+shows "^  device +to 1 MiB +pinned"
 
 # One CPU fewer is one fewer; a limit that allows fewer ranks than CPUs is wrong.
 (taskset -c "$(taskset -cp $$ | sed 's/.*[:,-] *//')" true) 2>/dev/null && {

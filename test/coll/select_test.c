@@ -199,8 +199,8 @@ static void roads(void **state)
     (void)state;
     parse(NULL);
     assert_int_equal(select_road(&rules, 0), ROAD_PINNED);
-    assert_int_equal(select_road(&rules, 65536), ROAD_PINNED);
-    assert_int_equal(select_road(&rules, 65537), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, 1 << 20), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, (1 << 20) + 1), ROAD_LEADER);
     assert_int_equal(select_road(&rules, SIZE_MAX), ROAD_LEADER);
     parse("device:1M-2M=peers,-100=leader");
     assert_int_equal(select_road(&rules, 100), ROAD_LEADER);
