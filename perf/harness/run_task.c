@@ -122,19 +122,23 @@ int run_task(struct stage *s, struct rank *r, const struct contender *contenders
     return error;
 }
 
+/* Everybody alike: on its own CPU, or, when crowded, on any of the job's. */
 static void stay(const struct stage *s, int me)
 {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)s->cpu[me], &one);
+    cpu_set_t where;
+    CPU_ZERO(&where);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && s->crowded; cpu++)
+        if (s->mask[cpu / 64] >> (cpu % 64) & 1)
+            CPU_SET(cpu, &where);
+    if (!s->crowded)
+        CPU_SET((size_t)s->cpu[me], &where);
     /* where it may not, it runs where its launcher has put it */
-    sched_setaffinity(0, sizeof one, &one);
+    sched_setaffinity(0, sizeof where, &where);
 }
 
 int run_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
 {
-    if (!s->crowded)
-        stay(s, r->me);
+    stay(s, r->me);
     if (r->me == 0 && r->system)
         for (int op = 0; op < OPS; op++) {
             s->can[0] |= (uint64_t)(r->system->run[op] != NULL) << op;

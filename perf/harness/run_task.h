@@ -21,6 +21,7 @@ struct stage {
     pid_t commander;
     int size;
     int cpu[PERF_RANKS_MAX];               /* the CPU of each rank, if not crowded */
+    uint64_t mask[PERF_RANKS_MAX];         /* the CPUs of all ranks together, a bit for each */
     bool crowded;
     size_t pool;
     /* by a peer's ranks: the stamp after their first barrier, before they are ready */

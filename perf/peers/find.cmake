@@ -23,6 +23,19 @@ foreach(mpi openmpi mpich)
   perf_try(${mpi} "${PERF_MPICC_${mpi}}"
     "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n")
 endforeach()
+
+# The newest MPIs, from PyPI (mpis.txt). Nothing is downloaded by configuring or building: target
+# perf_mpis does that, once a person asks for it, and the folder serves all builds beside it.
+set(PERF_MPIS ${PROJECT_BINARY_DIR}/../mpis CACHE PATH "where perf_mpis puts MPIs of PyPI")
+get_filename_component(PERF_MPIS_AT ${PERF_MPIS} ABSOLUTE)
+set(PERF_HAS_MPIS OFF)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/mpis.txt)
+if(EXISTS ${PERF_MPIS_AT}/mpis.txt)
+  file(READ ${PERF_MPIS_AT}/mpis.txt there)
+  file(READ ${CMAKE_CURRENT_LIST_DIR}/mpis.txt wanted)
+  string(COMPARE EQUAL "${there}" "${wanted}" PERF_HAS_MPIS)
+endif()
+
 find_program(PERF_CLANG clang)
 set(PERF_OMP_PROGRAM "#include <omp.h>\nint main(void) { return omp_get_thread_num(); }\n")
 perf_try(lomp "${PERF_CLANG}" "${PERF_OMP_PROGRAM}" -fopenmp=libomp)
@@ -41,11 +54,12 @@ if(PERF_GLOO_INCLUDE AND PERF_GLOO_LIBRARY)
   endif()
 endif()
 
-# <build>/perf/ranks/<name>, made by a compiler that is not CMake's: target perf_<name>.
+# <build>/perf/ranks/<name>, made by a compiler that is not CMake's: target perf_<name>. ASKED: not
+# by `all`, and not installed.
 set(PERF_RANKS ${PROJECT_BINARY_DIR}/perf/ranks)
 set(PERF_RANKS_INSTALLED ${CMAKE_INSTALL_LIBEXECDIR}/tutti/ranks)
 function(perf_made_by compiler name)
-  cmake_parse_arguments(PARSE_ARGV 2 made "" "" "SOURCES;LIBRARIES;FLAGS")
+  cmake_parse_arguments(PARSE_ARGV 2 made "ASKED" "" "SOURCES;LIBRARIES;FLAGS;LINK;AFTER")
   set(files ${made_LIBRARIES})
   list(TRANSFORM files REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   add_custom_command(OUTPUT ${PERF_RANKS}/${name}
@@ -53,9 +67,13 @@ function(perf_made_by compiler name)
     COMMAND ${compiler} -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra
     -I${PROJECT_SOURCE_DIR}/perf ${made_FLAGS}
             -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -o ${PERF_RANKS}/${name} ${made_SOURCES}
-            ${files} -pthread
-    DEPENDS ${made_SOURCES} ${made_LIBRARIES} DEPFILE
+            ${files} ${made_LINK} -pthread
+    DEPENDS ${made_SOURCES} ${made_LIBRARIES} ${made_AFTER} DEPFILE
     ${CMAKE_CURRENT_BINARY_DIR}/${name}.d VERBATIM)
+  if(made_ASKED)
+    add_custom_target(perf_${name} DEPENDS ${PERF_RANKS}/${name})
+    return()
+  endif()
   add_custom_target(perf_${name} ALL DEPENDS ${PERF_RANKS}/${name})
   install(PROGRAMS ${PERF_RANKS}/${name} DESTINATION ${PERF_RANKS_INSTALLED})
 endfunction()

@@ -14,7 +14,8 @@ static inline const char *mpi_version(char *text)
     int length;
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = 0;
-    const char *number = text + strcspn(text, "0123456789");
+    char *number = text + strcspn(text, "0123456789");
+    number[strcspn(number, " ")] = 0;
     return number;
 }
 
