@@ -15,12 +15,14 @@ static const struct perf_program program = {
     .seconds = 15,
     .sizes = true,
     .peers = true,
+    .works = true,
     .words = "OPERATION...",
     .examples =
         "  collective all_reduce -n 2\n  collective broadcast gather --most 1M --seconds 5\n  "
         "collective --hot --html collective.html\n\n"
                 "operations: all_reduce (the default) broadcast reduce reduce_scatter\n  "
-                "all_gather gather scatter all_to_all scan exscan sendrecv; all\n",
+                "all_gather gather scatter all_to_all scan exscan sendrecv; all;\n  "
+                "pingpong, by its name only\n",
 };
 
 static int named(const struct perf_options *o, enum operation_id to[OPS])
@@ -29,7 +31,7 @@ static int named(const struct perf_options *o, enum operation_id to[OPS])
     for (int i = 0; i < o->word_count; i++) {
         bool all = !strcmp(o->words[i], "all"), known = false;
         for (int op = OP_BARRIER + 1; op < OPS; op++)
-            if ((all || !strcmp(o->words[i], operations[op].name)) && n < OPS) {
+            if (((all && op < OPS_ALL) || !strcmp(o->words[i], operations[op].name)) && n < OPS) {
                 to[n++] = (enum operation_id)op;
                 known = true;
             }

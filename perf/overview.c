@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     if (start_child())
         return 0;
     perf_options(&o, &program, argc, argv);
-    for (int op = OP_BARRIER + 1; op < OPS && (!o.quick || count < 1); op++)
+    for (int op = OP_BARRIER + 1; op < OPS_ALL && (!o.quick || count < 1); op++)
         all[count++] = (enum operation_id)op;
     struct ask_sizes sizes = {
         all, count, 4, o.quick ? 1024 : o.most_given ? o.most : MOST, false, true, 1

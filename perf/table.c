@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     if (start_child())
         return 0;
     perf_options(&o, &program, argc, argv);
-    for (int op = OP_ALL_REDUCE + 1; op < OPS; op++)
+    for (int op = OP_ALL_REDUCE + 1; op < OPS_ALL; op++)
         others[count++] = (enum operation_id)op;
     size_t most = o.most_given || o.quick ? o.most : MOST_OF_ALL;
     struct ask_sizes large = { sums, 1, 4, most, false, o.quick, PASSES },

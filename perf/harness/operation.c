@@ -55,6 +55,10 @@ const struct operation operations[OPS] = {
         "sendrecv", "Sendrecv", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, false,
         "bytes to the next rank, and from the one before"
     },
+    [OP_PINGPONG] = {
+        "pingpong", "Ping-pong", BLOCKS_ONE, BLOCKS_ONE, WHO_ALL, WHO_ALL, true,
+        "bytes from rank 0 to 1 and as many back, 2 to 3 and back ..."
+    },
 };
 
 static size_t buffer(enum blocks blocks, int ranks, size_t bytes)
@@ -188,6 +192,7 @@ static void sources(const struct rank *r, int b, int *first, int *last)
     case OP_ALL_GATHER: case OP_GATHER: case OP_ALL_TO_ALL: *first = *last = b; break;
     case OP_SCAN: *last = r->me; break;
     case OP_EXSCAN: *last = r->me - 1; break;
+    case OP_PINGPONG: *first = *last = operation_partner(r); break;
     case OP_SENDRECV: *first = *last = (r->me + r->size - 1) % r->size; break;
     default: break;
     }

@@ -16,7 +16,8 @@ extern "C" {
 
 enum operation_id {
     OP_NONE, OP_BARRIER, OP_ALL_REDUCE, OP_BROADCAST, OP_REDUCE, OP_REDUCE_SCATTER, OP_ALL_GATHER,
-    OP_GATHER, OP_SCATTER, OP_ALL_TO_ALL, OP_SCAN, OP_EXSCAN, OP_SENDRECV, OPS
+    OP_GATHER, OP_SCATTER, OP_ALL_TO_ALL, OP_SCAN, OP_EXSCAN, OP_SENDRECV, OP_PINGPONG, OPS,
+    OPS_ALL = OP_PINGPONG       /* "all" of them are those before this one: what joins all ranks */
 };
 
 /* of a buffer: nothing, one message, one for every rank */
@@ -71,13 +72,20 @@ struct system {
                [OP_REDUCE] = reduce, [OP_REDUCE_SCATTER] = reduce_scatter, \
                [OP_ALL_GATHER] = all_gather, [OP_GATHER] = gather, [OP_SCATTER] = scatter, \
                [OP_ALL_TO_ALL] = all_to_all, [OP_SCAN] = scan, [OP_EXSCAN] = exscan, \
-               [OP_SENDRECV] = sendrecv }, \
+               [OP_SENDRECV] = sendrecv, [OP_PINGPONG] = pingpong }, \
       .start = { [OP_BARRIER] = barrier_start, [OP_ALL_REDUCE] = all_reduce_start, \
                  [OP_BROADCAST] = broadcast_start, [OP_REDUCE] = reduce_start, \
                  [OP_REDUCE_SCATTER] = reduce_scatter_start, [OP_ALL_GATHER] = all_gather_start, \
                  [OP_GATHER] = gather_start, [OP_SCATTER] = scatter_start, \
                  [OP_ALL_TO_ALL] = all_to_all_start, [OP_SCAN] = scan_start, \
-                 [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start } }
+                 [OP_EXSCAN] = exscan_start, [OP_SENDRECV] = sendrecv_start, \
+                 [OP_PINGPONG] = pingpong_start } }
+
+/* Of a ping-pong: the even rank sends first. Who has no partner does nothing but a copy. */
+static inline int operation_partner(const struct rank *r)
+{
+    return (r->me ^ 1) < r->size ? r->me ^ 1 : r->me;
+}
 
 size_t operation_send_bytes(enum operation_id op, int ranks, size_t bytes);
 size_t operation_recv_bytes(enum operation_id op, int ranks, size_t bytes);

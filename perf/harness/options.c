@@ -29,13 +29,18 @@ static void help(const struct perf_program *p, FILE *to)
                 "  --hot            use the same buffers again and again, so that they stay "
                 "cached\n");
     }
-    if (p->words)
+    if (p->works)
         fprintf(to,
                 "  --work           also started and then waited for (tutti_call.work, "
                 "MPI_I...)\n");
     if (p->peers)
         fprintf(to,
-                "  --without LIST   leave out openmpi, mpich, gloo, torch, gomp, lomp, or all\n");
+                "  --without LIST   leave out openmpi, mpich, openmpi5, mpich5, impi, gloo,\n"
+                "                   torch, gomp, lomp, or all\n");
+    if (p->resumes)
+        fprintf(to,
+                "  --rounds FILE    keep each round there; a later run adds to it, where there\n"
+                "                   are fewest, and tells of all\n");
     if (p->launches)
         fprintf(to, "  --tutti FILE     the tutti command whose start-up is measured\n");
     fprintf(to,
@@ -99,6 +104,7 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         { "without", required_argument, NULL, 'o' }, { "work", no_argument, NULL, 'W' },
         { "json", required_argument, NULL, 'j' }, { "html", required_argument, NULL, 'w' },
         { "strict", no_argument, NULL, 'S' }, { "quick", no_argument, NULL, 'q' },
+        { "rounds", required_argument, NULL, 'R' },
         { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 }
     };
     *o = (struct perf_options){
@@ -111,12 +117,13 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
     int c;
     while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
         if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't')
-            || (!p->peers && c == 'o') || (!p->words && c == 'W'))
+            || (!p->peers && c == 'o') || (!p->works && c == 'W') || (!p->resumes && c == 'R'))
             mistake(p, "this program has no such option", argv[optind - 1]);
         switch (c) {
         case 'n': case 'r': ranks(o, p, optarg); break;
         case 'o': o->without = optarg; break;
         case 'W': o->work = true; break;
+        case 'R': o->rounds = optarg; break;
         case 's': o->seconds = seconds(p, optarg); break;
         case 'm': o->most = bytes(p, optarg); o->most_given = true; break;
         case 'H': o->hot = true; break;

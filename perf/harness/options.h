@@ -22,6 +22,7 @@ struct perf_options {
     const char *without;
     /* operations are started and waited for, beside blocking ones */
     bool work;
+    const char *rounds;                    /* where rounds are kept; NULL: nowhere */
     const char *words[PERF_WORDS_MAX];     /* arguments that are no options */
     int word_count;
 };
@@ -35,6 +36,7 @@ struct perf_program {
     bool sizes, launches;         /* it knows --hot and --most; it knows --tutti */
     const char *examples;         /* lines of --help */
     bool peers;                   /* it knows --without */
+    bool works, resumes;          /* it knows --work; it knows --rounds */
     size_t most;                  /* the default of --most; 0: 64 MiB */
     const char *words;            /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <mpi.h>
+#include <string.h>
 
 static MPI_Request request;
 
@@ -63,6 +64,39 @@ static int sendrecv_start(struct rank *r)
     if (error == MPI_SUCCESS)
         error = MPI_Isend(r->send, count(r), MPI_FLOAT, next(r), 0, MPI_COMM_WORLD, &both[1]);
     return answer(error == MPI_SUCCESS ? MPI_Waitall(2, both, status) : error);
+}
+
+static int pingpong(struct rank *r)
+{
+    int peer = operation_partner(r), error = MPI_SUCCESS;
+    if (peer == r->me)
+        memcpy(r->recv, r->send, r->bytes);
+    if (r->me < peer)
+        error = MPI_Send(r->send, count(r), MPI_FLOAT, peer, 0, MPI_COMM_WORLD);
+    if (peer != r->me && error == MPI_SUCCESS)
+        error = MPI_Recv(r->recv, count(r), MPI_FLOAT, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (r->me > peer && error == MPI_SUCCESS)
+        error = MPI_Send(r->send, count(r), MPI_FLOAT, peer, 0, MPI_COMM_WORLD);
+    return answer(error);
+}
+
+static int send_start(struct rank *r, int peer)
+{
+    return finish(MPI_Isend(r->send, count(r), MPI_FLOAT, peer, 0, MPI_COMM_WORLD, &request));
+}
+
+static int pingpong_start(struct rank *r)
+{
+    int peer = operation_partner(r), error = 0;
+    if (peer == r->me)
+        memcpy(r->recv, r->send, r->bytes);
+    if (r->me < peer)
+        error = send_start(r, peer);
+    if (peer != r->me && error == 0)
+        error = finish(MPI_Irecv(r->recv, count(r), MPI_FLOAT, peer, 0, MPI_COMM_WORLD, &request));
+    if (r->me > peer && error == 0)
+        error = send_start(r, peer);
+    return error;
 }
 
 static const struct system mpi = SYSTEM_HAS_ALL;

@@ -136,7 +136,7 @@ static void tell_below(struct report *r, const struct must *m)
     const char *row = m->text;
     char size[32], floor[32];
     const struct must best = at_floor(m);
-    for (int op = OP_ALL_REDUCE; op < OPS; op++) {
+    for (int op = OP_ALL_REDUCE; op < OPS_ALL; op++) {
         double worst = m->must;
         size_t at = 0;
         int below = 0, sizes = 0;
@@ -181,7 +181,7 @@ static double least_of(const struct report *r, const struct must *m, const char 
 {
     double least = 0;
     *which = "it";
-    for (int op = OP_ALL_REDUCE; op < OPS; op++) {
+    for (int op = OP_ALL_REDUCE; op < OPS_ALL; op++) {
         double value = op == OP_ALL_REDUCE && m->what == OTHERS ? 0
                                                                 : folded(r, m, operations[op].name);
         if (value > 0 && (least == 0 || value < least)) {

@@ -2,6 +2,7 @@
  * or from the arena, as the job's pools lie. */
 #include "reports/tutti_operations.h"
 
+#include <string.h>
 #include <tutti.h>
 
 static size_t count(const struct rank *r) { return r->bytes / sizeof(float); }
@@ -69,6 +70,30 @@ static int sendrecv(struct rank *r)
     int error = tutti_send(r->send, count(r), TUTTI_F32, next(r), 0, r->comm, NULL);
     return error < 0 ? error
                      : tutti_recv(r->recv, count(r), TUTTI_F32, before(r), 0, NULL, r->comm, NULL);
+}
+
+/* The lower rank of two sends first. work: of `call`, waited for; NULL: blocking. */
+static int pingpong_with(struct rank *r, const tutti_call *call, tutti_work **work)
+{
+    int peer = operation_partner(r), error = 0;
+    if (peer == r->me)
+        memcpy(r->recv, r->send, r->bytes);
+    for (int turn = 0; turn < 2 && peer != r->me && error == 0; turn++) {
+        error = (turn == 0) == (r->me < peer)
+            ? tutti_send(r->send, count(r), TUTTI_F32, peer, 0, r->comm, call)
+            : tutti_recv(r->recv, count(r), TUTTI_F32, peer, 0, NULL, r->comm, call);
+        if (work && error == 0)
+            error = tutti_wait(*work, 0);
+    }
+    return error;
+}
+
+static int pingpong(struct rank *r) { return pingpong_with(r, NULL, NULL); }
+
+static int pingpong_start(struct rank *r)
+{
+    tutti_work *work;
+    return pingpong_with(r, &(tutti_call){ .work = &work }, &work);
 }
 
 const struct system tutti_system = SYSTEM_HAS_ALL;

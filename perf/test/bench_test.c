@@ -44,6 +44,7 @@ static void do_it(enum operation_id op, int me, int n)
     case OP_EXSCAN: if (me) sum(to, 0, 0, me - 1); break;
     case OP_SCATTER: copy(to, given[0] + me * COUNT); break;
     case OP_SENDRECV: copy(to, given[(me + n - 1) % n]); break;
+    case OP_PINGPONG: copy(to, given[(me ^ 1) < n ? me ^ 1 : me]); break;
     default:
         for (int p = 0; p < n && (op != OP_GATHER || me == 0); p++)
             copy(to + p * COUNT, op == OP_ALL_TO_ALL ? given[p] + me * COUNT : given[p]);
