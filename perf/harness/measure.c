@@ -93,7 +93,8 @@ static bool takes_part(const struct team *t, int contender, const struct effort 
     const struct contender *c = &t->contenders[contender];
     const struct job *job = team_job(t, contender);
     if ((c->only != OP_NONE && c->only != e->op) || (c->ranks && c->ranks != t->ranks)
-        || (c->uncrowded && t->crowded) || e->bytes < c->least || (c->most && e->bytes > c->most))
+        || (c->uncrowded && t->crowded) || e->bytes < c->least || (c->most && e->bytes > c->most)
+        || m->skip)
         return false;
     if (!job) {
         snprintf(m->why, sizeof m->why, "%s", t->why[setting_of(t, contender)]);
@@ -199,24 +200,48 @@ static void warm_up(struct team *t, const struct effort *e, int contender, doubl
     series_free(&nobody);
 }
 
+/* Back to back, a broadcast's root would be many operations ahead of the others: that is not how
+ * long one takes. */
+static bool in_batches(const struct effort *e)
+{
+    return e->bytes <= BATCH_MOST_BYTES && (e->op == OP_NONE || operations[e->op].meets);
+}
+
+void measure_ready(struct team *t, const struct effort *e, struct measured *results)
+{
+    double target = (t->crowded ? 3e6 : 3e5) / (e->quick ? 5 : 1);
+    for (int i = 0; i < t->count; i++) {
+        struct measured *m = &results[i];
+        m->why[0] = 0;
+        m->in = takes_part(t, i, e, m);
+        if (m->in)
+            check(t, e, i, m);
+        if (!m->in)
+            continue;
+        m->rough = rough(t, e, i, target, m);
+        warm_up(t, e, i, m->rough, m);
+        m->times = (uint64_t)limit(target / m->rough, 1, TIMES_MOST);
+    }
+}
+
+double measure_turn(struct team *t, const struct effort *e, int contender, struct measured *m)
+{
+    bool small = in_batches(e), chain = t->crowded && e->bytes == 0;
+    if (!m->in)
+        return 0;
+    int singles = (int)limit((t->crowded ? 1e7 : 2e6) / m->rough, 1, SINGLES_MOST) + chain;
+    double median = small ? run(t, e, contender, FORM_BATCH, m->rough > SLOW_NS ? 1 : BATCHES,
+                                m->times, NULL, m)
+                          : 0;
+    double single = m->in ? run(t, e, contender, chain ? FORM_CHAIN : FORM_SINGLE, singles, 1,
+                                &m->single, m)
+                          : 0;
+    return small ? median : single;
+}
+
 void measure(struct team *t, const struct effort *e, struct measured *results)
 {
-    /* Back to back, a broadcast's root would be many operations ahead of the others: that is not
-     * how long one takes. */
-    bool small = e->bytes <= BATCH_MOST_BYTES && (e->op == OP_NONE || operations[e->op].meets),
-         chain = t->crowded && e->bytes == 0;
-    double target = (t->crowded ? 3e6 : 3e5) / (e->quick ? 5 : 1), ns[CONTENDERS_MAX];
-    for (int i = 0; i < t->count; i++) {
-        results[i].why[0] = 0;
-        results[i].in = takes_part(t, i, e, &results[i]);
-        if (results[i].in)
-            check(t, e, i, &results[i]);
-        if (!results[i].in)
-            continue;
-        ns[i] = rough(t, e, i, target, &results[i]);
-        warm_up(t, e, i, ns[i], &results[i]);
-        results[i].times = (uint64_t)limit(target / ns[i], 1, TIMES_MOST);
-    }
+    measure_ready(t, e, results);
     double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
     int least = e->quick ? 2 : e->bytes > LARGE ? ROUNDS_LEAST - 2 : ROUNDS_LEAST;
     if (e->passes > 1)
@@ -229,14 +254,7 @@ void measure(struct team *t, const struct effort *e, struct measured *results)
             double share = (stamp_seconds() - began) / budget;
             progress_show(e->done + e->share * (share < 1 ? share : 1), "%d ranks: %s", t->ranks,
                           t->contenders[i].name);
-            int singles = (int)limit((t->crowded ? 1e7 : 2e6) / ns[i], 1, SINGLES_MOST) + chain;
-            double median = small ? run(t, e, i, FORM_BATCH, ns[i] > SLOW_NS ? 1 : BATCHES,
-                                        results[i].times, NULL, &results[i])
-                                  : 0;
-            double single = results[i].in ? run(t, e, i, chain ? FORM_CHAIN : FORM_SINGLE, singles,
-                                                1, &results[i].single, &results[i])
-                                          : 0;
-            series_add(&results[i].rounds, small ? median : single);
+            series_add(&results[i].rounds, measure_turn(t, e, i, &results[i]));
         }
     }
 }

@@ -25,7 +25,9 @@ struct measured {
     /* why it did not; "" where it was not asked to, or lacks the operation */
     char why[REASON_BYTES];
     bool lacks;                            /* its system has no such operation */
+    bool skip;                             /* by the caller: it is not asked */
     uint64_t times;                        /* operations in a batch */
+    double rough;                          /* ns of one operation, before the first round */
     struct series rounds;                  /* per round: the median; what ratios are made of */
     /* every operation measured alone: what distributions are made of */
     struct series single;
@@ -61,6 +63,11 @@ struct effort {
    are first checked for being right: one operation on known numbers, or, for a barrier, that nobody
    is through before the last has come. */
 void measure(struct team *team, const struct effort *effort, struct measured *results);
+/* The two halves of it, for who has rounds of its own. Contenders are checked and warmed up; then a
+   turn of one of them: the median ns of an operation, 0 where it is not in. */
+void measure_ready(struct team *team, const struct effort *effort, struct measured *results);
+double measure_turn(struct team *team, const struct effort *effort, int contender,
+                    struct measured *result);
 void measured_free(struct measured *results, int count);
 
 /* Runs one task of one contender; false: it does not take part (any more), and result->why

@@ -24,6 +24,9 @@ struct figure {
     double value;                          /* the best estimate: of batches where there are any */
     struct ratio ratio;                    /* against `against`; n 0: none */
     char against[32];
+    /* 95 % interval of value, and then ratio has one, too; high 0: none */
+    double low, high;
+    const char *verdict;                   /* of that ratio; NULL: none */
     /* what ratios with others of the same measurement are made of; may be empty */
     struct series rounds;
 };

@@ -179,6 +179,12 @@ void write_json(FILE *to, const struct report *r)
                     f->ratio.median, f->ratio.low, f->ratio.high);
             put_member(to, "against", f->against, "");
         }
+        if (f->high > 0)
+            fprintf(to, ", \"low\": %.6g, \"high\": %.6g", f->low, f->high);
+        if (f->verdict) {
+            fprintf(to, ", ");
+            put_member(to, "verdict", f->verdict, "");
+        }
         fprintf(to, " }");
     }
     fprintf(to, "\n  ],\n  \"promises\": [");
