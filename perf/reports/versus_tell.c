@@ -196,7 +196,8 @@ static void tell_setting(struct report *report, const struct rounds *all)
         const struct left_out *l = &all->left[i];
         char bytes[32], its[32], tutti[32];
         report_remark(report, false, "slow: %s, %s of %d ranks, %s: %s, tutti %s; left out from "
-                      "there on", versus_title[l->system], operations[l->from.op].name, l->from.ranks,
+                      "there on",
+                      versus_title[l->system], operations[l->from.op].name, l->from.ranks,
                       unit_short(bytes, sizeof bytes, UNIT_BYTES, (double)l->from.bytes),
                       unit_text(its, sizeof its, UNIT_NS, l->ns),
                       unit_text(tutti, sizeof tutti, UNIT_NS, l->tutti_ns));
