@@ -14,6 +14,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 TUTTI = "tutti"
@@ -28,6 +29,10 @@ def size_name(n):
         if n >= unit:
             return f"{n / unit:g}{name}"
     return str(n)
+
+
+def size_words(n):
+    return f"{size_name(n)}iB" if n >= 1 << 10 else f"{n} B"
 
 
 def time_name(ns):
@@ -67,9 +72,10 @@ class Result:
         return [f"{machine['cpu']}, {machine['cpus']} CPUs used, {machine['system']}, "
                 f"{self.data['date']}",
                 self.versions(),
-                f"A cache line one way: {lines}. Load of the machine: {self.counts.get('load', 0):.1f}. "
-                f"{self.counts.get('rounds', 0):.0f} rounds, {self.counts.get('rounds dropped', 0):.0f} of them "
-                "dropped because that changed meanwhile."]
+                f"A cache line one way: {lines}. Load of the machine, median: "
+                f"{self.counts.get('load', 0):.1f}. {self.counts.get('rounds', 0):.0f} rounds, "
+                f"{self.counts.get('rounds dropped', 0):.0f} of them dropped because that "
+                "changed meanwhile."]
 
     def judged(self, operation, ranks, state):
         """(bytes, figure) of all comparisons that have an interval."""
@@ -85,7 +91,7 @@ def cell(result, operation, column):
     if not behind:
         return f"0 of {len(judged)}"
     ratio, size, f = behind[0]
-    return (f"**{len(behind)}** of {len(judged)}; {f['contender']} {size_name(size)}: "
+    return (f"**{len(behind)}** of {len(judged)}; {f['contender']} at {size_words(size)}: "
             f"{ratio:.2f} ({f['ratio_low']:.2f}–{f['ratio_high']:.2f})")
 
 
@@ -101,9 +107,10 @@ def table(result):
 def section(result):
     setting = result.setting()
     return "\n".join(
-        [f"{setting[0]}: {setting[1]}.", setting[2],
+        [*textwrap.wrap(f"{setting[0]}: {setting[1]}. {setting[2]}", 132),
          "A cell: in how many comparisons with a peer at a size tutti is behind (the whole 95 % "
-         "interval of the ratio lies below 1), and the worst of them, a peer's time over tutti's.",
+         "interval of the ratio lies below 1),",
+         "and the worst of them, a peer's time over tutti's.",
          "", *table(result)])
 
 

@@ -44,7 +44,7 @@ class Table(unittest.TestCase):
     def test_a_cell_counts_what_is_judged_and_names_the_worst(self):
         result = made_up()
         self.assertEqual(versus.cell(result, "broadcast", (2, "near")),
-                         "**2** of 3; Intel MPI 64K: 0.61 (0.59–0.63)")
+                         "**2** of 3; Intel MPI at 64KiB: 0.61 (0.59–0.63)")
         self.assertEqual(versus.cell(result, "scan", (2, "far")), "0 of 1")
         self.assertEqual(versus.cell(result, "scan", (2, "near")), "")
 
