@@ -3,6 +3,7 @@
 #include "harness/death.h"
 #include "harness/progress.h"
 #include "harness/report.h"
+#include "harness/start.h"
 
 #include <stdio.h>
 
@@ -80,7 +81,7 @@ static void compare(struct report *report, const struct perf_options *o, int k, 
             death_strike(&all[BUSY], &all[EXIT], o->ranks[k], false, (unsigned)i);
         }
         start_spawn(&all[SPAWN], o->ranks[k]);
-        if (tutti && !start_run(&all[RUN], o->ranks[k], tutti, self))
+        if (tutti && !start_run(&all[RUN], o->ranks[k], tutti, self, NULL))
             tutti = NULL;
     }
     for (int kind = 0; kind < KINDS; kind++) {

@@ -1,5 +1,5 @@
 /* Measures everything in a minute or two: each part is short, all are on one page. */
-#include "harness/death.h"
+#include "harness/start.h"
 #include "os/cpu.h"
 #include "reports/question.h"
 

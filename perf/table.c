@@ -1,5 +1,5 @@
 /* The table of targets and results: every row of reports/targets.c measured in one run. */
-#include "harness/death.h"
+#include "harness/start.h"
 #include "reports/question.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Job: start jobs, kill a rank of them, and time both.
+/* Job: start jobs, kill a rank of them, and time how soon the others know.
  * Owns: a page shared with the job, while it lives.
  * Never: statistics. */
 #ifndef PERF_DEATH_H
@@ -14,11 +14,5 @@
    strikes at any moment. exits: until the kernel says by a pidfd that it is dead, which is the
    floor. Ends the program if a survivor got another error. */
 void death_strike(struct series *to, struct series *exits, int ranks, bool asleep, unsigned seed);
-
-void start_spawn(struct series *to, int ranks);
-/* By `tutti run -n ranks self`. false: the command cannot be run. */
-bool start_run(struct series *to, int ranks, const char *tutti, const char *self);
-/* In main of `self`, first: true if this process was started by start_run and has done its part. */
-bool start_child(void);
 
 #endif

@@ -12,6 +12,11 @@
 
 static const size_t MOST = (size_t)64 << 20;
 
+static int ranks_most(const struct perf_program *p)
+{
+    return p->ranks_most ? p->ranks_most : PERF_RANKS_MAX;
+}
+
 /* How it was called: "barrier", or "tutti perf barrier" by the verb. */
 static const char *called;
 
@@ -19,7 +24,7 @@ static void help(const struct perf_program *p, FILE *to)
 {
     fprintf(to, "usage: %s [options]%s%s\n\n%s\n\n", called, p->words ? " " : "",
             p->words ? p->words : "", p->question);
-    fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", PERF_RANKS_MAX,
+    fprintf(to, "  -n, --ranks LIST numbers of ranks, 1 to %d; default %s\n", ranks_most(p),
             p->ranks ? p->ranks : "by CPUs");
     fprintf(to, "  --seconds S      time for each number of ranks; default %g\n", p->seconds);
     if (p->sizes) {
@@ -68,8 +73,12 @@ static void ranks(struct perf_options *o, const struct perf_program *p, const ch
         mistake(p, "--ranks is too long", NULL);
     for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
         int64_t n;
-        if (text_parse_int(s, 1, PERF_RANKS_MAX, &n) < 0)
-            mistake(p, "--ranks: expected numbers from 1 to 64, as in 2,4,8", s);
+        if (text_parse_int(s, 1, ranks_most(p), &n) < 0) {
+            char expected[64];
+            snprintf(expected, sizeof expected, "--ranks: expected numbers from 1 to %d, as in 2,4",
+                     ranks_most(p));
+            mistake(p, expected, s);
+        }
         if (o->lists == PERF_LISTS_MAX)
             mistake(p, "--ranks: at most 8 numbers", NULL);
         o->ranks[o->lists++] = (int)n;

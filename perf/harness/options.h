@@ -38,6 +38,7 @@ struct perf_program {
     bool peers;                   /* it knows --without */
     bool works, resumes;          /* it knows --work; it knows --rounds */
     size_t most;                  /* the default of --most; 0: 64 MiB */
+    int ranks_most;               /* of --ranks; 0: PERF_RANKS_MAX */
     const char *words;            /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };
 

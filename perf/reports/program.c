@@ -1,7 +1,7 @@
 /* What the mains of most programs have in common. */
 #include "reports/question.h"
 
-#include "harness/death.h"
+#include "harness/start.h"
 
 int ask_program(const struct perf_program *program, int argc, char **argv,
                 void (*one)(const struct question *p))

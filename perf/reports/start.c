@@ -1,18 +1,20 @@
 /* From the call, or the start of the launcher, until the last rank is through its first barrier:
  * what everybody waits for who starts a job of a second, and every test suite. A peer's job is
- * started for nothing else, and dismissed. */
+ * started for nothing else, and dismissed. The floor is the same program without tutti; its ratio
+ * is of neighbours in time. */
 #include "reports/question.h"
 
-#include "harness/death.h"
 #include "harness/foreign.h"
 #include "harness/progress.h"
+#include "harness/start.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { MANY_RANKS = 16 };              /* so many take seconds to start */
-enum { RUN, SPAWN, OPENMPI, MPICH, GLOO, COUNT };
+enum { BARE, RUN, SPAWN, OPENMPI, MPICH, GLOO, COUNT };
 static const struct { const char *name, *system; } rows[COUNT] = {
+    [BARE] = { "bare program", NULL },
     [RUN] = { "tutti run", NULL }, [SPAWN] = { "tutti_spawn", NULL },
     [OPENMPI] = { "Open MPI", "openmpi" }, [MPICH] = { "MPICH", "mpich" },
     [GLOO] = { "Gloo", "gloo" },
@@ -38,8 +40,8 @@ static void tell(struct report *report, int ranks, const struct series *s)
     snprintf(t->title, sizeof t->title, "Start of %d ranks", ranks);
     snprintf(t->note, sizeof t->note,
              "From the call, or the start of the launcher, until the last rank is through its "
-             "first barrier. Gloo: its ranks are "
-             "started by hand and meet by files.");
+             "first barrier. Bare: vfork and exec of the same program, until the last one is where "
+             "it would call tutti_init. Gloo: its ranks are started by hand and meet by files.");
     snprintf(title, sizeof title, "Start of %d ranks, to the first barrier done", ranks);
     struct plot *p = report_distribution(report, title, "time after the start", "share of starts");
     for (int i = 0; i < COUNT; i++) {
@@ -64,9 +66,30 @@ static void tell(struct report *report, int ranks, const struct series *s)
         curve_cumulative(plot_curve(p, name,
                                     i == RUN ? 0
                                         : i == SPAWN ? 5
+                                        : i == BARE ? 6
                                         : i - OPENMPI + 1),
                          &s[i]);
     }
+}
+
+/* The floor may be missed by this much; more where there are many ranks. */
+static void promise(struct report *report, int ranks, const struct series *s)
+{
+    char what[80];
+    snprintf(what, sizeof what, "start, %d ranks: tutti run / bare program", ranks);
+    if (s[RUN].n && s[BARE].n)
+        report_promise(report, what, series_ratio(&s[RUN], &s[BARE]).median,
+                       ranks > PERF_RANKS_MAX ? 5 : 3, UNIT_RATIO);
+}
+
+static void tell_has(struct report *report, int ranks, const struct start_has *run,
+                     const struct start_has *bare)
+{
+    report_remark(report, false,
+                  "%d ranks: the last one has %.0f descriptors more than the bare program, %.0f "
+                  "KiB more memory of its own, %.0f KiB of the arena; %.0f page faults more",
+                  ranks, run->descriptors - bare->descriptors, run->private_kib - bare->private_kib,
+                  run->shared_kib - bare->shared_kib, run->faults - bare->faults);
 }
 
 void ask_start(const struct question *p)
@@ -74,6 +97,7 @@ void ask_start(const struct question *p)
     const char *tutti = p->options->tutti;
     struct series s[COUNT] = { 0 };
     char why[COUNT][REASON_BYTES] = { "" };
+    struct start_has run = { 0 }, bare = { 0 };
     double began = stamp_seconds(), budget = p->options->quick ? 0.1 : p->seconds;
     if (!tutti || !*tutti)
         snprintf(why[RUN], REASON_BYTES, "no tutti command; --tutti names one");
@@ -86,18 +110,24 @@ void ask_start(const struct question *p)
             progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s",
                           p->ranks, rows[which].name);
             if (why[which][0]
+                || (rows[which].system && p->ranks > PERF_RANKS_MAX)
                 || (rows[which].system
                     && foreign_left_out(p->options->without, rows[which].system)))
                 continue;
-            if (which == SPAWN)
+            if (which == BARE)
+                start_bare(&s[BARE], p->ranks, "/proc/self/exe", &bare);
+            else if (which == SPAWN)
                 start_spawn(&s[SPAWN], p->ranks);
-            else if (which == RUN && !start_run(&s[RUN], p->ranks, tutti, "/proc/self/exe"))
+            else if (which == RUN && !start_run(&s[RUN], p->ranks, tutti, "/proc/self/exe", &run))
                 snprintf(why[RUN], REASON_BYTES, "%s run does not work", tutti);
             else if (which != RUN)
                 peer(p, which, &s[which], why[which], REASON_BYTES);
         }
     }
     tell(p->report, p->ranks, s);
+    promise(p->report, p->ranks, s);
+    if (s[RUN].n)
+        tell_has(p->report, p->ranks, &run, &bare);
     for (int i = 0; i < COUNT; i++) {
         if (why[i][0])
             report_remark(p->report, false, "start of %s not measured: %s", rows[i].name, why[i]);
