@@ -86,6 +86,9 @@ struct arena_join {
     shared32 failed_rank;
     /* CPUs that all ranks together may use; the last joiner, before COMPLETE | all | E12 */
     shared32 cpus;
+    /* seats that have been asked after so far; +n by the rank that asks after the next n. Any value
+     * is right */
+    shared32 probed;
     /* robust: guards the directory of slots, and births. Held for microseconds, never in an
      * operation */
     _Alignas(LINE) pthread_mutex_t lock;

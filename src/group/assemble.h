@@ -22,8 +22,9 @@ struct assembly {
     uint32_t rank;
     int timeout_ms;                   /* for the text; < 0: none */
     uint64_t end_ns;                  /* UINT64_MAX: none */
-    uint64_t slice_ns;                /* of the next sleep: grows */
-    uint32_t probed;                  /* the seat to ask the system about next */
+    uint64_t slice_ns;                /* of the host's next sleep: grows; else 0: until our turn */
+    uint32_t turn;                    /* how many sat before this rank */
+    uint32_t own;                     /* seats asked about besides; see probe_own */
     uint64_t came[RANKS_MAX / 64];    /* ranks that sat in earlier gatherings of this wait */
     struct refused refused;           /* what those gatherings noted */
 };
@@ -38,8 +39,7 @@ int assemble_look(struct assembly *g);
 /* One look, and one slice of sleep at most if that says GOING. Returns as assemble_look. */
 int assemble_wait(struct assembly *g);
 
-/* The next slice, ns: 1 ms growing to 50 ms, not beyond the deadline. For host.c, which sleeps in
- * poll. */
+/* The host's next slice, ns: 1 ms growing to 50 ms, not beyond the deadline. It sleeps in poll. */
 uint64_t assemble_slice(struct assembly *g);
 
 /* `rank` is gone: fails the gathering unless that has ended. Returns as assemble_look. */

@@ -201,6 +201,44 @@ static void test_passes_on(void **state)
     assert_int_equal(status_of(0), 1);
 }
 
+/* Of 40 ranks most are of another pid namespace, and which of them is asked about by turns falls so
+ * that nobody of its own has that turn. Rank 30 still finds the one that it alone can see. */
+static void test_own_namespace(void **state)
+{
+    (void)state;
+    enum { MANY = 40, ME = 30, GONE = 37 };
+    struct arena many;
+    assert_int_equal(arena_create(&many,
+                                  &(struct arena_plan){ .size = MANY,
+                                                        .span_bytes = UINT64_C(16) << 20 },
+                                  &why),
+                     0);
+    struct process_id self;
+    process_self(&self);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(process_self(&many.seats[GONE].id) != 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int p = 0; p < MANY; p++) {
+        if (p != GONE)
+            many.seats[p].id = self;
+        if (p != GONE && p != ME)
+            many.seats[p].id.pid_namespace++;
+        store_release32(&many.seats[p].state, SEAT_JOINED);
+    }
+    struct assembly g = gather_of(ME);
+    g.arena = &many;
+    int r = ASSEMBLE_GOING;
+    for (int i = 0; i < MANY && r == ASSEMBLE_GOING; i++) {
+        store_release32(&many.join->probed, 0);
+        g.slice_ns = 1;
+        r = assemble_wait(&g);
+    }
+    assert_int_equal(r, -EOWNERDEAD);
+    assert_int_equal(load_acquire32(&many.join->failed_rank), GONE + 1);
+    arena_detach(&many);
+}
+
 /* Completion and failure exclude each other, whoever is first. */
 static void test_one_end(void **state)
 {
@@ -263,7 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF(test_mark), OF(test_left), OF(test_mark_wakes_a_sleeper), OF(test_failure_wakes_all),
         OF(test_completion_wakes_all), OF(test_passes_on), OF(test_one_end),
-        OF(test_first_reason_stands), OF(test_cpus),
+        OF(test_first_reason_stands), OF(test_cpus), OF(test_own_namespace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

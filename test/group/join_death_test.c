@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,67 @@ static void test_two_deaths(void **state)
     assert_int_equal(a->error, -EOWNERDEAD);
     assert_int_equal(b->error, -EOWNERDEAD);
     assert_string_equal(a->why, b->why);             /* they agree on which of the two it was */
+}
+
+/* All but the last rank of `size` sit, in an arena that they inherited, so that no connection tells
+ * of an end. The first five to sit are stopped; then the victims die and leave no mark. The others
+ * know it soon, all the same one; the stopped ones when they go on. */
+static void die_without_a_mark(int size, const int victims[], int n)
+{
+    enum { STOPPED = 5 };
+    struct arena arena;
+    char room[256];
+    struct text why = TEXT_IN(room);
+    struct join_request r = joiners_request(job_name, 0, size);
+    const struct joiners_report *first = NULL;
+    assert_int_equal(arena_create(&arena, &r.plan, &why), 0);
+    r.fd = arena.fd;
+    joiners.unmarked = true;
+    for (r.rank = 0; r.rank < size - 1; r.rank++) {
+        joiners_start(&joiners, r.rank, &r);
+        for (shared32 *joined = &arena.join->joined; load_acquire32(joined) <= (uint32_t)r.rank;)
+            sched_yield();
+    }
+    for (int p = 0; p < STOPPED; p++)
+        kill(joiners.pid[p], SIGSTOP);
+    uint64_t killed = clock_ns();
+    for (int i = 0; i < n; i++)
+        kill(joiners.pid[victims[i]], SIGKILL);
+    for (int p = STOPPED; p < size - 1; p++) {
+        bool victim = false;
+        for (int i = 0; i < n; i++)
+            victim |= victims[i] == p;
+        if (victim)
+            continue;
+        struct joiners_report *report = joiners_wait(&joiners, p);
+        assert_non_null(report);
+        first = first ? first : report;
+        assert_int_equal(report->error, -EOWNERDEAD);
+        assert_string_equal(report->why, first->why);
+        assert_non_null(strstr(report->why, "died while the ranks were joining"));
+        assert_true(report->ended_ns - killed < UINT64_C(10000000000));
+    }
+    for (int p = 0; p < STOPPED; p++)
+        kill(joiners.pid[p], SIGCONT);
+    bool named = false;
+    for (int i = 0; i < n; i++) {
+        char who[64];
+        snprintf(who, sizeof who, "rank %d (pid %d, ", victims[i], (int)joiners.pid[victims[i]]);
+        named |= first && strstr(first->why, who);
+    }
+    assert_true(named);
+    joiners_let_go(&joiners);
+    arena_detach(&arena);
+    joiners.unmarked = false;
+}
+
+static void test_deaths_without_a_mark(void **state)
+{
+    (void)state;
+    static const int one[] = { 7 }, several[] = { 20, 21, 37 }, far[] = { 140 };
+    die_without_a_mark(9, one, 1);
+    die_without_a_mark(40, several, 3);
+    die_without_a_mark(JOINERS_MOST, far, 1);
 }
 
 /* A stopped rank is not a dead one: the others wait for it. */
@@ -224,6 +286,7 @@ int main(void)
 #define OF(test) cmocka_unit_test_setup_teardown(test, join_setup, join_teardown)
     const struct CMUnitTest tests[] = {
         OF(test_death_while_sitting), OF(test_death_among_many), OF(test_two_deaths),
+        OF(test_deaths_without_a_mark),
         OF(test_stopped_is_not_dead), OF(test_random_kills_by_name),
         OF(test_random_kills_inherited),
     };

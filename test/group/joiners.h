@@ -24,6 +24,7 @@ struct joiners {
     struct joiners_report *report;       /* [JOINERS_MOST], shared */
     shared32 *let_go;                 /* 1: the children leave and end */
     pid_t pid[JOINERS_MOST];             /* 0: not started or reaped */
+    bool unmarked;                    /* of the next to start: the kernel will leave no mark */
 };
 
 void joiners_open(struct joiners *joiners);
