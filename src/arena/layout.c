@@ -55,9 +55,9 @@ static const size_t layout_words[] = {
 
     SLOT_FREE, SLOT_USED,
     sizeof(struct slot), AT(slot, verdict), AT(slot, news), AT(slot, devices), AT(slot, counter),
-    AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, state),
-    AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent), AT(slot, nth),
-    AT(slot, color), AT(slot, keys),
+    AT(slot, sense), AT(slot, sense_sleepers), AT(slot, decision), AT(slot, kept), AT(slot, asked),
+    AT(slot, state), AT(slot, size), AT(slot, birth), AT(slot, key_hash), AT(slot, parent),
+    AT(slot, nth), AT(slot, color), AT(slot, keys),
     offsetof(struct slot, world_rank),
 
     sizeof(struct store), AT(store, lock), AT(store, ready), AT(store, dirty), AT(store, damaged),

@@ -187,6 +187,9 @@ struct slot {
     /* a decision for which all had voted, copied here before its place is used again; any member,
      * by CAS, only to a later one | all | E46 */
     shared64 kept;
+    /* when a member last began to ask after all others, ns of its clock; by parity of the operation
+     * that it waits in. Any member, by CAS, when it begins | all members. Any value is right */
+    shared64 asked[2];
     _Alignas(LINE) shared32 state;    /* enum slot_state, under join.lock */
     /* members; from here on written under join.lock before the slot is USED */
     uint32_t size;

@@ -48,10 +48,8 @@ static bool death_handle_ready(int handle)
 static int death_adrift_alive(const struct seat *seat)
 {
     int fd = process_pidfd(&seat->id);
-    if (fd == -ESRCH)
-        return 0;
     if (fd < 0)
-        return 1;
+        return fd == -ESRCH ? 0 : fd;
     bool ready = death_handle_ready(fd);
     close(fd);
     return !ready;
@@ -93,32 +91,46 @@ void death_handle_close(shared64 *handle)
     free(kept);
 }
 
-bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
+/* 1: alive. 0: gone without a mark. Negative: not known. */
+static int death_ask(struct watch *w, uint32_t p, bool thorough)
 {
     struct seat *seat = w->seats[p];
     if (load_acquire32(&seat->state) == SEAT_ADRIFT)                 /* E11 acquire */
-        return death_adrift_alive(seat) == 0;
+        return death_adrift_alive(seat);
     int handle = death_handle(w, p);
     if (handle >= 0 && !thorough)
-        return death_handle_ready(handle);
-    if (handle == -ESRCH || process_alive(&seat->id, handle) == 0)
-        /* It may have gone adrift in good order between the two looks. */
-        /* E11 acquire */
-        return load_acquire32(&seat->state) != SEAT_ADRIFT || death_adrift_alive(seat) == 0;
-    return false;
+        return !death_handle_ready(handle);
+    int alive = handle == -ESRCH ? 0 : process_alive(&seat->id, handle);
+    /* It may have gone adrift in good order between the two looks. */
+    if (alive == 0 && load_acquire32(&seat->state) == SEAT_ADRIFT)   /* E11 acquire */
+        return death_adrift_alive(seat);
+    return alive;
+}
+
+bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
+{
+    return death_ask(w, p, thorough) == 0;
+}
+
+int death_probe_one(struct watch *w, uint32_t p, bool thorough)
+{
+    /* relaxed: sticky, and all who write it say the same */
+    if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO)
+        return 0;
+    int alive = death_ask(w, p, thorough);
+    w->blind |= alive < 0;
+    if (alive != 0)
+        return 0;
+    /* relaxed: sticky, and all say the same */
+    store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
+    return 1;
 }
 
 int death_probe(struct watch *w, bool thorough)
 {
     int found = 0;
-    for (uint32_t p = 0; p < w->size; p++) {
-        /* relaxed: sticky, and all who write it say the same */
-        if (p == w->me || load_relaxed8(&w->lost[p]) || w->gone[p] != GONE_NO
-            || !death_without_mark(w, p, thorough))
-            continue;
-        /* relaxed: sticky, and all say the same */
-        store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
-        found++;
-    }
+    w->blind = false;
+    for (uint32_t p = 0; p < w->size; p++)
+        found += death_probe_one(w, p, thorough);
     return found;
 }

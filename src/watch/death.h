@@ -16,10 +16,13 @@ void death_look(struct watch *w);
 /* Asks the system after every member that is not known to be gone: finds what leaves no mark
    (reaped by the OOM killer, an exec by another thread, a core being dumped). Some microseconds a
    member, thorough (looks into /proc) some ten: for the longest slices. Returns how many are
-   newly lost. */
+   newly lost. blind: not all could be asked after (another pid namespace, no /proc). */
 int death_probe(struct watch *w, bool thorough);
 
-/* The same for one member: gone without a mark? For those who wait for one rank. */
+/* The same for one member, p; 1 or 0. */
+int death_probe_one(struct watch *w, uint32_t p, bool thorough);
+
+/* Gone without a mark? Only says so. For those who wait for one rank. */
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
 
 /* With the world, or in a fork of its process, of each entry of `handles`. */

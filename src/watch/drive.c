@@ -2,7 +2,9 @@
  * end it (verdict_look), then sleeps in slices. It sleeps on the word, the verdict, the news and
  * the alive words at once, so that a death or an abort wakes it; 250 ms at a time. If ranks share
  * CPUs, sleeps are many and short: the first is 1 ms on the word alone (one plain futex), the
- * second 16 ms. After each long slice the system is asked for deaths without a mark.
+ * second 16 ms. After each long slice the system is asked for deaths without a mark. One rank asks
+ * for all that wait in an operation: the first that wakes when it is time. A rank that is stopped
+ * or dies while it asks needs no successor.
  * A device of this rank is polled, because no word says when it is ready: for 200 us in a row, with
  * the CPU offered to others, then every 50 us; between two polls the same words end the sleep. */
 #include "watch/drive.h"
@@ -23,7 +25,10 @@ enum {
     LONG_FROM = 2,
     PROBE_FROM = 1,
     THOROUGH_FROM = 2,
-    ALIVE_FROM = 3
+    ALIVE_FROM = 3,
+    /* percent of a slice: so old are the last questions when others are asked. Below 100, so that
+     * one who waits alone asks after each slice */
+    ASK_AFTER = 75
 };
 /* ns; polls between two calls of the interrupt function, between two probes */
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };
@@ -46,15 +51,37 @@ uint64_t drive_waited(const struct op *op)
     return passed > excused ? passed - excused : 0;
 }
 
+/* Asks, unless a peer has just done so: it asks for all that wait in this operation. A rank to which
+ * the system does not show all members always asks, and does not speak for others. So does a rank
+ * in an agreement, which has no number. A time far in the future is of another time namespace. */
+static void drive_ask(struct op *op, bool thorough)
+{
+    struct watch *w = op->watch;
+    shared64 *word = &w->slot->asked[op->claim.seq & 1];
+    uint64_t period = drive_slice_most(op->timeout_ns) / 100 * ASK_AFTER;
+    uint64_t now = w->ways->now(w->ways->arg);
+    /* relaxed: only spares questions that a peer has just asked */
+    uint64_t asked = load_relaxed64(word), age = now > asked ? now - asked : asked - now;
+    bool alone = w->blind || op->claim.seq == 0;
+    /* After the operation a reader's end is nobody's concern but ours: no verdict tells of it. */
+    if (op->wait.leave && op->wait.owner >= 0)
+        death_probe_one(w, (uint32_t)op->wait.owner, thorough);
+    if (!alone && ((asked && age < period) || !swap_if64(word, &asked, now)))
+        return;
+    death_probe(w, thorough);
+    if (w->blind && !alone)
+        swap_if64(word, &now, asked);
+}
+
 void drive_probe(struct op *op)
 {
     op->polls += op->wait.own;
     if (op->wait.poll) {
         op->slices = 1;         /* the slices are short from the first on, and watch all words */
         if (op->polls % POLLS_A_PROBE == 0)
-            death_probe(op->watch, true);
+            drive_ask(op, true);
     } else if (op->slices > PROBE_FROM)
-        death_probe(op->watch, op->slices > THOROUGH_FROM);
+        drive_ask(op, op->slices > THOROUGH_FROM);
 }
 
 int drive_step(struct op *op)

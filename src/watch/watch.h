@@ -65,6 +65,8 @@ struct watch {
     shared64 *handles;
     /* [size] 1: found dead without a mark, for good. Written by any thread of this rank */
     shared8  *lost;
+    /* scratch: at the last look for deaths without a mark the system did not show all members */
+    bool     blind;
     /* at the last look the operation had succeeded: only readers of its buffers are waited for */
     bool     over;
     uint32_t pause_ticks;             /* cost of a pause, in ticks of the clock */
