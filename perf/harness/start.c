@@ -97,15 +97,15 @@ bool start_run(struct series *to, int ranks, const char *tutti, const char *self
     self_path(self, program, sizeof program);
     struct start_page *page = page_make(ranks, &fd, path, sizeof path);
     snprintf(many, sizeof many, "%d", ranks);
+    char *argv[] = { (char *)tutti, "run", "-n", many, program, NULL };
+    pid_t pid = 0;
+    setenv(PAGE_VARIABLE, path, 1);
     fflush(NULL);
     uint64_t began = stamp_now();
-    pid_t pid = fork();
-    if (pid == 0) {
-        setenv(PAGE_VARIABLE, path, 1);
-        execlp(tutti, tutti, "run", "-n", many, program, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(pid, &status, 0);
+    /* as the bare program is started */
+    if (posix_spawnp(&pid, tutti, NULL, NULL, argv, environ) == 0)
+        waitpid(pid, &status, 0);
+    unsetenv(PAGE_VARIABLE);
     bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0
         && load_acquire32(&page->joined) == (uint32_t)ranks;
     if (whole)
