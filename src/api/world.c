@@ -196,15 +196,8 @@ static const struct pump *const world_pumps[] = { &queue_pump, &request_pump, NU
 
 static int world_open_comm(struct world *world, struct text *why)
 {
-    uint32_t *all = calloc((size_t)world->size, sizeof *all);
-    if (!all)
-        return -ENOMEM;
-    for (int p = 0; p < world->size; p++)
-        all[p] = (uint32_t)p;
-    struct directory_key key = { 0, 0, -1, all, (uint32_t)world->size };
     struct slot *slot;
-    int r = directory_find_or_make(&world->arena, &key, &slot);
-    free(all);
+    int r = directory_world(&world->arena, &slot);
     if (r == 0) {
         struct tutti_comm *comm = comm_open(world, slot, (uint32_t)world->rank, &r);
         world->whole = comm;

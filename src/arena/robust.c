@@ -16,7 +16,8 @@
 #include <time.h>
 
 #if !defined(TUTTI_TSAN)
-enum { LOOK_NS = 5000000 };
+/* grows, or 1,000 who wait for a holder without a CPU would take all there are */
+enum { LOOK_NS = 5000000, LOOK_LAST_NS = 160000000 };
 #endif
 
 int robust_init(pthread_mutex_t *lock)
@@ -48,12 +49,14 @@ static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 {
     int error = ETIMEDOUT;
+    uint64_t look = LOOK_NS;
     for (uint64_t began = clock_ns(), waited = 0; error == ETIMEDOUT && waited < timeout_ns;
          waited = clock_ns() - began) {
         uint64_t left = timeout_ns - waited,
-                 end = began + waited + (left < LOOK_NS ? left : LOOK_NS);
+                 end = began + waited + (left < look ? left : look);
         struct timespec at = { (time_t)(end / 1000000000u), (long)(end % 1000000000u) };
         error = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &at);
+        look = 2 * look < LOOK_LAST_NS ? 2 * look : LOOK_LAST_NS;
     }
     return error;
 }

@@ -12,6 +12,7 @@
 #include "group/assemble.h"
 
 #include "arena/nodes.h"
+#include "group/directory.h"
 #include "group/seat.h"
 #include "os/cpu.h"
 #include "os/futex.h"
@@ -86,6 +87,9 @@ void assemble_seated(struct assembly *g)
     if (g->turn + 1 != g->arena->header->size)
         return;
     nodes_bind_shared(g->arena);
+    /* spares the others the lock; where it fails, each of them tries, and says why */
+    struct slot *world;
+    directory_world(g->arena, &world);
     /* relaxed: published by the CAS on state */
     store_relaxed32(&join->cpus, cpus_of_all(g->arena));
     if (swap_if32(&join->state, &going, JOIN_COMPLETE))                  /* E12 release */

@@ -2,8 +2,8 @@
  * Owns: join.joined, join.state, join.failed_rank and join.cpus, together with the other joiners.
  * Never: asks how a rank came to the arena.
  *
- *   last rank to sit        joined becomes size: writes cpus, CAS state GATHERING ->
- *                           COMPLETE, wakes all
+ *   last rank to sit        joined becomes size: makes the world's slot, writes cpus, CAS state
+ *                           GATHERING -> COMPLETE, wakes all
  *   finder of a rank gone   CAS failed_rank 0 -> rank + 1, CAS state GATHERING -> FAILED, wakes all
  *   rank past its deadline  CAS failed_rank 0 -> ASSEMBLE_LATE, then the same
  *

@@ -1,8 +1,10 @@
 /* A slot is found by its key, so members agree without messages: the first one makes the slot, the
  * others find it. A slot is made anew only when each of its members has freed it and said its last
  * word there, or left, or died: no rank reads or writes it then.
- * All of it runs under one robust lock. A holder that dies leaves at worst a slot that is still
- * FREE, half filled; its `keys` is true.
+ * All but one look runs under one robust lock. A holder that dies leaves at worst a slot that is
+ * still FREE, half filled; its `keys` is true.
+ * The world's slot is the first one ever used, and no other comm's while a rank of the world has
+ * not freed it. So its ranks find it without the lock, which 1,024 would take at the same time.
  * Cost: the lock, and a scan of the slots in use. */
 #include "group/directory.h"
 
@@ -10,6 +12,7 @@
 #include "watch/death.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LOCK_PATIENCE_S = 30 };
@@ -147,5 +150,31 @@ int directory_find_or_make(const struct arena *arena, const struct directory_key
             *slot = room;
     }
     arena_unlock(arena);
+    return r;
+}
+
+/* NULL: it has not been made. */
+static struct slot *directory_first(const struct arena *arena)
+{
+    struct slot *slot = directory_reached(arena) ? arena_slot(arena, 0) : NULL;
+    /* E80 acquire */
+    bool there = slot && load_acquire32(&slot->state) == SLOT_USED && slot->parent == 0
+        && slot->nth == 0 && slot->color == -1 && slot->size == arena->header->size;
+    return there ? slot : NULL;
+}
+
+int directory_world(const struct arena *arena, struct slot **slot)
+{
+    uint32_t size = arena->header->size;
+    *slot = directory_first(arena);
+    if (*slot)
+        return 0;
+    uint32_t *all = calloc(size, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < size; p++)
+        all[p] = p;
+    int r = directory_find_or_make(arena, &(struct directory_key){ 0, 0, -1, all, size }, slot);
+    free(all);
     return r;
 }

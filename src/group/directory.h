@@ -25,6 +25,10 @@ struct directory_key {
 int directory_find_or_make(const struct arena *arena, const struct directory_key *key,
                            struct slot **slot);
 
+/* The same for the world's comm. Without the lock, where it has been made: the last rank to join
+   makes it before the world is complete. */
+int directory_world(const struct arena *arena, struct slot **slot);
+
 /* Under arena_lock: takes back every unused slot, with the keys of its comm. Returns how many. */
 int directory_sweep(const struct arena *arena);
 

@@ -51,9 +51,10 @@ uint64_t drive_waited(const struct op *op)
     return passed > excused ? passed - excused : 0;
 }
 
-/* Asks, unless a peer has just done so: it asks for all that wait in this operation. A rank to which
- * the system does not show all members always asks, and does not speak for others. So does a rank
- * in an agreement, which has no number. A time far in the future is of another time namespace. */
+/* Asks, unless a peer has just done so: it asks for all that wait in this operation. A rank to
+ * which the system does not show all members always asks, and does not speak for others. So does a
+ * rank in an agreement, which has no number. A time far in the future is of another time namespace.
+ */
 static void drive_ask(struct op *op, bool thorough)
 {
     struct watch *w = op->watch;

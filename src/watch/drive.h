@@ -24,8 +24,8 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 /* the deadline counts from here; without it, from the first look */
 void drive_started(struct op *op);
 uint64_t drive_waited(const struct op *op);         /* since then, ns, without what is excused */
-/* after some long slices: asks the system for deaths without a mark, unless a peer that waits in the
- * same operation has just done so: it proposes the verdict for all */
+/* after some long slices: asks the system for deaths without a mark, unless a peer that waits in
+ * the same operation has just done so: it proposes the verdict for all */
 void drive_probe(struct op *op);
 /* ns: nobody of this process sleeps longer between two looks at deaths and deadlines */
 enum { DRIVE_SLICE_LAST = 250000000 };

@@ -172,6 +172,9 @@ static void test_completion_wakes_all(void **state)
     for (int p = 0; p < 3; p++)
         assert_int_equal(status_of(p), 0);
     assert_true(load_acquire32(&arena.join->cpus) >= 1);
+    /* where all look for it, and nobody need make it */
+    assert_int_equal(load_acquire32(&arena.join->reached), 1);
+    assert_int_equal(load_acquire32(&arena_slot(&arena, 0)->state), SLOT_USED);
 }
 
 /* The kernel wakes one sleeper of a mark. That one passes it on, so that a second one, who is no

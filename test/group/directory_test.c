@@ -70,6 +70,17 @@ static void test_same_key_same_slot(void **state)
     quit(a);
 }
 
+/* Ranks that begin at the same time do not wait for each other: somebody holds the lock here. */
+static void test_world_without_the_lock(void **state)
+{
+    (void)state;
+    struct slot *slot = NULL;
+    assert_int_equal(arena_lock(here.arena, UINT64_C(1000000000)), 0);
+    assert_int_equal(directory_world(here.arena, &slot), 0);
+    arena_unlock(here.arena);
+    assert_ptr_equal(slot, here.world->watch.slot);
+}
+
 static void test_made_anew(void **state)
 {
     (void)state;
@@ -178,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_key_same_slot),
+        cmocka_unit_test(test_world_without_the_lock),
         cmocka_unit_test(test_made_anew),
         cmocka_unit_test(test_freed_is_gone),
         cmocka_unit_test(test_full),
