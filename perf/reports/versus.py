@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What `versus --json FILE` found, as a picture and as the table of perf/README.md.
+"""What `versus --json FILE` found, as a picture and as the table of perf/NOTES.md.
 
-    versus.py FILE.json --svg perf/versus.svg --into perf/README.md
+    versus.py FILE.json --svg perf/versus.svg --into perf/NOTES.md
 
 Without options the table goes to stdout. Nothing is judged here: medians, intervals and verdicts
 are those of the file. The picture: one row an operation, one column for each number of ranks, near
