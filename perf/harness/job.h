@@ -50,6 +50,10 @@ enum form {
     FORM_END
 };
 
+/* FORM_LATE, who comes late: each rank in turn | rank 0 | each in turn, with the end of what it has
+ * begun before the others; then `run` calls r->come */
+enum late { LATE_TURNS, LATE_FIRST, LATE_HOLDS };
+
 struct sample { uint64_t begin, end; };    /* stamps; begin 0: spoiled */
 
 struct task {
@@ -61,6 +65,7 @@ struct task {
     enum operation_id op;                            /* for contenders that can do several */
     bool work;
     int late_ms;
+    enum late late;
 };
 
 struct job;

@@ -56,6 +56,10 @@ struct rank {
     enum operation_id op;
     bool work;                             /* started and waited for, not blocking */
     const struct system *system;
+    int late;                   /* FORM_LATE: the rank that comes late */
+    /* LATE_HOLDS: by that rank, between what the others wait for and what ends their wait */
+    void (*come)(struct rank *r);
+    void *coming;                          /* come's own */
 };
 
 /* r->send to r->recv, r->bytes a message, f32; 0 or a negative errno */
@@ -64,6 +68,7 @@ typedef int (*operation_function)(struct rank *r);
 struct system {
     operation_function run[OPS];           /* NULL: it has no such thing */
     operation_function start[OPS];         /* the same, started and then waited for */
+    bool threads;                          /* its ranks are threads of one process */
 };
 
 /* A system that has them all, by functions of the operations' names, and <name>_start. C alone. */

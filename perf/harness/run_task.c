@@ -46,25 +46,45 @@ static uint64_t align(struct stage *s, struct rank *r)
     return at;
 }
 
-static uint64_t cpu_ns(void)
+/* Of all threads of the rank, also those that its system has beside it. */
+static uint64_t cpu_ns(const struct rank *r)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    bool threads = r->system && r->system->threads;
+    clock_gettime(threads ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct coming { struct stage *stage; struct sample *sample; };
+
+static void come(struct rank *r)
+{
+    const struct coming *coming = r->coming;
+    int ms = coming->stage->task.late_ms ? coming->stage->task.late_ms : LATE_MS;
+    struct timespec pause = { .tv_nsec = ms * 1000000L };
+    align(coming->stage, r);
+    while (nanosleep(&pause, &pause) < 0 && errno == EINTR) { }
+    coming->sample->begin = stamp_now();
 }
 
 static int late(struct stage *s, struct rank *r, const struct contender *c, int i)
 {
-    struct timespec pause = { .tv_nsec = (s->task.late_ms ? s->task.late_ms : LATE_MS) * 1000000L };
-    bool me = i % r->size == r->me;
-    align(s, r);
-    if (me)
-        while (nanosleep(&pause, &pause) < 0 && errno == EINTR) { }
-    uint64_t cpu = cpu_ns();
-    s->samples[r->me][i].begin = stamp_now();
+    struct sample *x = &s->samples[r->me][i];
+    struct coming coming = { s, x };
+    r->late = s->task.late == LATE_FIRST ? 0 : i % r->size;
+    r->come = come;
+    r->coming = &coming;
+    bool me = r->late == r->me;
+    if (!me)
+        align(s, r);
+    else if (s->task.late != LATE_HOLDS)
+        come(r);
+    uint64_t cpu = cpu_ns(r);
+    if (!me)
+        x->begin = stamp_now();
     int error = c->run(r, 1);
-    s->samples[r->me][i].end = stamp_now();
-    s->burnt[r->me][i] = me ? UINT64_MAX : cpu_ns() - cpu;
+    x->end = stamp_now();
+    s->burnt[r->me][i] = me ? UINT64_MAX : cpu_ns(r) - cpu;
     return error;
 }
 

@@ -13,7 +13,7 @@ static int barrier(struct rank *r)
     return 0;
 }
 
-static const struct system omp = { .run = { [OP_BARRIER] = barrier } };
+static const struct system omp = { .run = { [OP_BARRIER] = barrier }, .threads = true };
 
 int main(int argc, char **argv)
 {
