@@ -91,12 +91,27 @@ void death_handle_close(shared64 *handle)
     free(kept);
 }
 
-/* 1: alive. 0: gone without a mark. Negative: not known. */
+/* A quick question goes to descriptors that are open, and nobody asks whose they are: one that has
+ * become another file is found by the next thorough question. -1: not open. */
+static int death_handle_open(const struct watch *w, uint32_t p)
+{
+    if (w->arena->header->size > HANDLES_MAX)
+        return -1;
+    uint64_t have = load_acquire64(&w->handles[watch_world_rank(w, p)]);        /* E85 acquire */
+    return have ? handle_at(have)->fd : -1;
+}
+
+/* 1: alive, as far as a quick question can tell. 0: gone without a mark. Negative: not known. */
 static int death_ask(struct watch *w, uint32_t p, bool thorough)
 {
     struct seat *seat = w->seats[p];
     if (load_acquire32(&seat->state) == SEAT_ADRIFT)                 /* E11 acquire */
         return death_adrift_alive(seat);
+    if (!thorough) {
+        int open = death_handle_open(w, p);
+        if (open < 0 || !death_handle_ready(open))
+            return 1;
+    }
     int handle = death_handle(w, p);
     if (handle >= 0 && !thorough)
         return !death_handle_ready(handle);
@@ -126,10 +141,27 @@ int death_probe_one(struct watch *w, uint32_t p, bool thorough)
     return 1;
 }
 
+/* One quick question for all. True: somebody may be gone. */
+static bool death_any(const struct watch *w)
+{
+    struct pollfd handles[HANDLES_MAX];
+    nfds_t n = 0;
+    for (uint32_t p = 0; p < w->size; p++) {
+        int open = p == w->me ? -1 : death_handle_open(w, p);
+        if (load_acquire32(&w->seats[p]->state) == SEAT_ADRIFT)      /* E11 acquire */
+            return true;
+        if (open >= 0)
+            handles[n++] = (struct pollfd){ .fd = open, .events = POLLIN };
+    }
+    return n && poll(handles, n, 0) > 0;
+}
+
 int death_probe(struct watch *w, bool thorough)
 {
     int found = 0;
     w->blind = false;
+    if (!thorough && !death_any(w))
+        return 0;
     for (uint32_t p = 0; p < w->size; p++)
         found += death_probe_one(w, p, thorough);
     return found;

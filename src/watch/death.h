@@ -14,9 +14,10 @@
 void death_look(struct watch *w);
 
 /* Asks the system after every member that is not known to be gone: finds what leaves no mark
-   (reaped by the OOM killer, an exec by another thread, a core being dumped). Some microseconds a
-   member, thorough (looks into /proc) some ten: for the longest slices. Returns how many are
-   newly lost. blind: not all could be asked after (another pid namespace, no /proc). */
+   (reaped by the OOM killer, an exec by another thread, a core being dumped). thorough: looks into
+   /proc, some ten microseconds a member; opens what the quick question needs, which is one system
+   call for all. Returns how many are newly lost. blind: a thorough question could not be asked of
+   all (another pid namespace, no /proc). */
 int death_probe(struct watch *w, bool thorough);
 
 /* The same for one member, p; 1 or 0. */
