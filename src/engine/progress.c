@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 enum { SLEEPS_MAX = 32 };         /* waits of one sleep; the others are polled each PROGRESS_POLL */
-enum { NAPS = 8 };              /* without a spare CPU: polls in vain before it sleeps until rung */
 
 struct progress {
     pthread_t thread;
@@ -24,7 +23,7 @@ struct progress {
     shared32 naps;                     /* 1: it will look at all comms within PROGRESS_NAP; 0: only
                                           if it is rung. Only the thread stores it */
     bool spare;                        /* there is a CPU for it beside those of the ranks */
-    int idle;                          /* naps in a row in which there was nothing to do */
+    struct nap_row row;
     /* when it last read the clock, and its own CPU time then */
     uint64_t seen_ns, seen_cpu_ns;
     /* which comm with work is pumped first: moves on, so that each comm gets its words watched */
@@ -126,20 +125,33 @@ static void progress_gather(struct world *world, struct round *r)
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }
 
+bool nap_again(struct nap_row *row, bool work, bool left)
+{
+    if (work) {
+        row->most = row->vain > 0 ? NAPS : row->most;
+        row->vain = 0;
+    }
+    if (left || row->vain < 0)
+        return false;
+    if (row->vain < row->most) {
+        row->vain++;
+        return true;
+    }
+    row->most = row->most > 1 ? row->most / 2 : 1;
+    row->vain = -1;
+    return false;
+}
+
 /* If the ranks need all CPUs, each ring for this thread takes a CPU away from a rank. So after
    there was work, it polls by itself for a while, and a caller that sees `naps` need not ring
    (progress_tell): either the thread will look, or it has cleared naps before that caller reads
    it. */
 static void round_nap(struct progress *p, struct round *r)
 {
-    if (r->comms_used)
-        p->idle = 0;
     if (p->spare)
         return;
-    if (r->slice == UINT64_MAX && p->idle < NAPS) {
-        p->idle++;
+    if (nap_again(&p->row, r->comms_used > 0, r->slice != UINT64_MAX))
         round_limit(r, PROGRESS_NAP);
-    }
     if (r->slice <= PROGRESS_NAP)
         store_release32(&p->naps, 1);
 }
@@ -195,6 +207,7 @@ int progress_start(struct world *world)
     struct progress *p = world->progress ? NULL : calloc(1, sizeof *p);
     int r = world->progress ? 0 : p ? 0 : -ENOMEM;
     if (p) {
+        p->row = (struct nap_row){ NAPS, 0 };
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
         /* E12 acquire */

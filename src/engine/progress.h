@@ -25,6 +25,17 @@ void progress_stop(struct world *world);             /* ends the thread */
    room */
 enum { PROGRESS_NAP = 1000000, PROGRESS_POLL = 2000000 };
 
+/* Polls without a bell, in a row. Each costs as much as a bell: if all of a row are in vain, the
+   next row is half as long. A poll that finds work makes the row whole. */
+struct nap_row {
+    int most;                          /* naps of a row now */
+    int vain;                          /* naps of this row so far; -1: it is over */
+};
+enum { NAPS = 8 };
+/* work: a round has had some; left: some is under way. True: a nap comes next. False: a sleep until
+   the bell. */
+bool nap_again(struct nap_row *row, bool work, bool left);
+
 /* How long the thread may sleep, ns; UINT64_MAX: no limit. */
 struct nap {
     uint64_t most;                     /* a longer sleep means that the process was stopped */
