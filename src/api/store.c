@@ -228,7 +228,7 @@ static int get_await(struct store_call *c, void *value, size_t *len, struct time
             c->said = r < 0;
             return r < 0 ? r : get_alone(c);
         }
-        if (!spun && wait_spin(&group->version, version + 1, ends, w->budget, w->ways))
+        if (!spun && wait_spin(&group->version, version + 1, ends, &w->budget, w->ways))
             continue;
         r = timed_wait_sleep_any(p, &group->version, version, &group->sleepers, other, what);
         c->said = r < 0;

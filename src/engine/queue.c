@@ -171,10 +171,10 @@ static struct nap queue_round(struct tutti_comm *comm, struct futex_word *words,
     struct op *head = queue_move(comm, true);
     if (head && room) {
         uint64_t first = queue_slice(comm);
+        head->slices = wait_slice_after(drive_waited(head));
         nap.most = head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head);
         nap.most = first < nap.most ? first : nap.most;
         *used = drive_gather(head, words, room, sleep);
-        head->slices++;
     } else if (head)
         nap.most = PROGRESS_POLL;
     if (head && head->wait.poll)
@@ -223,8 +223,8 @@ static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_
 }
 
 /* How long to sleep now: at most until the end of the patience or of the work's own deadline. */
-static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t patience_ns,
-                          uint64_t passed, bool heed_late)
+static uint64_t queue_nap(const struct tutti_work *work, int64_t patience_ns, uint64_t passed,
+                          bool heed_late)
 {
     uint64_t left = patience_ns >= 0 ? (uint64_t)patience_ns - passed + 1 : UINT64_MAX,
              now = clock_ns();
@@ -232,13 +232,13 @@ static uint64_t queue_nap(const struct tutti_work *work, uint64_t slice, int64_t
         uint64_t late = (uint64_t)work->keep_ns > now ? (uint64_t)work->keep_ns - now + 1 : 1;
         left = late < left ? late : left;
     }
-    return slice < left ? slice : left;
+    return left < WAIT_LONG ? left : WAIT_LONG;
 }
 
-/* Reports to watch/cycle a wait that has not ended after this slice, and that no patience ends. */
-static void queue_cycle(struct watch *w, const struct cycle_wait *said, uint64_t slice)
+/* Reports to watch/cycle a wait for a handle that has lasted so long, and that no patience ends. */
+static void queue_cycle(struct watch *w, const struct cycle_wait *said, uint64_t passed)
 {
-    if (slice < CYCLE_FROM_NS)
+    if (passed < CYCLE_FROM_NS)
         return;
     if (said->seq)
         cycle_look(w, said);
@@ -263,7 +263,8 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
 {
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
-    uint64_t began = clock_ns(), slice = 1000000, polling = 0;
+    uint64_t began = clock_ns(), polling = 0;
+    bool slept = false;
     while (!completion_over(&work->completion)) {
         struct wait wait;
         struct cycle_wait said;
@@ -276,14 +277,14 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
             return -EAGAIN;
         if (wait.poll && drive_poll_spins(w, &polling))
             continue;
-        if (slice == 1000000 && wait.word && wait.value != UINT64_MAX
-            && wait_spin(wait.word, wait.value, ends, w->budget, w->ways))
+        if (!slept && wait.word && wait.value != UINT64_MAX
+            && wait_spin(wait.word, wait.value, ends, &w->budget, w->ways))
             continue;
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
-            queue_cycle(w, &said, slice);
+            queue_cycle(w, &said, passed);
         queue_leave(comm, attends);
-        completion_sleep(&work->completion, queue_nap(work, slice, patience_ns, passed, heed_late));
-        slice = slice < 128000000 ? slice * 2 : 250000000;
+        completion_sleep(&work->completion, queue_nap(work, patience_ns, passed, heed_late));
+        slept = true;
         if (!completion_over(&work->completion) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);
             return -EINTR;

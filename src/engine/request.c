@@ -89,7 +89,7 @@ static bool request_move(struct p2p *p)
         return false;
     bool moved = p2p_pump(p);
     if (moved) {
-        p->slices = 0;
+        p->still_ns = 0;
         p2p_pump(p);                                 /* a message to ourselves has two sides */
     }
     request_tell(p);
@@ -159,27 +159,16 @@ static bool handle_late(const struct request *h)
 static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
-    uint64_t began = clock_tick();
-    uint32_t yields = 0;
+    struct wait_turns turns = { 0 };
     while (!completion_over(&h->completion)) {
         bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
             moved = request_move(p) && h->post.moving;
             pthread_mutex_unlock(&p->lock);
         }
-        uint64_t now = clock_tick(), passed = now - began;
-        if (moved) {
-            began = now;
-            yields = 0;
-            continue;
-        }
-        if (passed < w->budget.spin_ticks)
-            cpu_pause();
-        else if (yields++ < w->budget.yields
-                 && (!w->budget.yield_ticks
-                     || passed - w->budget.spin_ticks < w->budget.yield_ticks))
-            w->ways->yield(w->ways->arg);
-        else
+        if (moved)
+            turns = (struct wait_turns){ 0 };
+        else if (!wait_turn(&turns, &w->budget, w->ways))
             return;
     }
 }
@@ -264,11 +253,11 @@ static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
     struct tutti_comm *comm = h->comm;
     struct watch *w = &comm->watch;
     const struct threads *threads = w->threads;
-    uint64_t began = clock_ns(), slice = 1000000;
+    uint64_t began = clock_ns();
     if (!completion_over(&h->completion))
         handle_attend(comm->p2p, h);
     while (!completion_over(&h->completion)) {
-        uint64_t now = clock_ns(), nap = slice;
+        uint64_t now = clock_ns(), nap = WAIT_LONG;
         if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns)
             || (heed_late && handle_late(h)))
             return -EAGAIN;
@@ -277,13 +266,12 @@ static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
         if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
             nap = (uint64_t)h->keep_ns - now + 1;
         bool late = heed_late && h->keep_ns >= 0 && timeout_given(h->post.timeout_ns);
-        bool told = slice >= CYCLE_FROM_NS && patience_ns < 0 && !late;
+        bool told = now - began >= CYCLE_FROM_NS && patience_ns < 0 && !late;
         if (told)
             handle_cycle(h);
         completion_sleep(&h->completion, nap);
         if (told && cycle_doomed(threads))
             return handle_stuck(h);
-        slice = slice < 128000000 ? slice * 2 : 250000000;
         if (w->interrupt && !completion_over(&h->completion) && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
             progress_kick(comm->world);
@@ -417,7 +405,7 @@ static void handle_enter(struct request *h)
     /* The progress thread watches the bell for all of them. It must be told only of the first one,
      * or of a deadline that may pass while it sleeps. */
     bool kick = load_acquire32(&p->works)
-        && (alone || (timeout_ns >= 0 && timeout_ns < DRIVE_SLICE_LAST));
+        && (alone || (timeout_ns >= 0 && timeout_ns < WAIT_LONG));
     pthread_mutex_unlock(&p->lock);
     if (kick)
         progress_tell(comm->world);

@@ -179,7 +179,7 @@ static bool agree_spin(struct reach *r)
         /* E45 acquire */
         if (r->next != w->me && !agree_voted(r->a, r->next)
             && !wait_spin(&agree_vote(r->a, r->next)->number, r->a->number,
-                          (struct wait_ends){ &whole, &quiet }, w->budget, w->ways))
+                          (struct wait_ends){ &whole, &quiet }, &w->budget, w->ways))
             return false;
     return true;
 }
@@ -342,7 +342,8 @@ int agree_reach(struct agreement *a, struct decision *decided)
     a->number = ++a->comm->agreements;
     agree_watch(a);
     struct reach r = {
-        .a = a, .op = { .watch = a->watch, .site = a->site, .timeout_ns = a->watch->timeout_ns }
+        .a = a, .op = { .watch = a->watch, .site = a->site, .timeout_ns = a->watch->timeout_ns,
+                          .slices = SLICE_FIRST }
     };
     drive_started(&r.op);
     agree_cast(a);

@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Measured at 4 and 8 ranks on 2 CPUs: with fewer yields ranks fall asleep in a barrier that is
- * under way, with more they only burn time. */
+/* Measured at 4 and 8 ranks on 2 CPUs: with fewer yields ranks may fall asleep in a barrier that is
+ * under way, with more they only burn time. So many are the most; waits that are long take them
+ * away (sync/wait). */
 enum { YIELDS = TINY(80, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
@@ -60,8 +61,10 @@ static void comm_set_budget(struct tutti_comm *comm)
     comm->crowded = comm->watch.size > cpus;
     bool spin = !comm->crowded || world->spin_given;
     comm->watch.budget = (struct wait_budget){
-        spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
-        comm->crowded ? YIELDS : YIELDS / 5, world->yield_ticks, world->spin_rounds
+        .spin_ticks = spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
+        .yields = comm->crowded ? YIELDS : YIELDS / 5,
+        .yield_ticks = world->yield_ticks,
+        .spin_rounds = world->spin_rounds
     };
 }
 

@@ -13,8 +13,6 @@
 
 #include <errno.h>
 
-enum { FIRST_SLICE = 1000000, PROBE_FROM = 2, THOROUGH_FROM = 4 };
-
 struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns)
 {
     return (struct timed_wait){
@@ -23,23 +21,30 @@ struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns)
     };
 }
 
-bool timed_wait_lost(struct watch *w, uint32_t about, int slices)
+bool timed_wait_lost(struct watch *w, uint32_t about, int slice)
 {
     /* relaxed: sticky, and all who write it say the same */
     if (load_relaxed8(&w->lost[about]) || death_of(w->seats[about]) != GONE_NO)
         return true;
     if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))         /* E7 acquire */
         return true;
-    if (slices <= PROBE_FROM || !death_without_mark(w, about, slices > THOROUGH_FROM))
+    if (slice < SLICE_FIRST || !death_without_mark(w, about, slice >= SLICE_LATER))
         return false;
     /* relaxed: sticky, and all say the same */
     store_relaxed8(&w->lost[about], death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
     return true;
 }
 
+/* Asked in each round of a wait, also where the word has come: nobody is asked after but behind a
+ * whole slice. */
+static int timed_wait_round(const struct timed_wait *p)
+{
+    return p->whole ? SLICE_LATER : SLICE_BRIEF;
+}
+
 bool timed_wait_gone(struct timed_wait *p, uint32_t about)
 {
-    return timed_wait_lost(&p->comm->watch, about, p->slices);
+    return timed_wait_lost(&p->comm->watch, about, timed_wait_round(p));
 }
 
 /* Adds "WHAT of rank N". */
@@ -55,14 +60,15 @@ static void timed_wait_whom(struct text *t, int about, const char *what)
 struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from)
 {
     const struct world *world = p->comm->world;
+    int slice = timed_wait_round(p);
     for (; *from < (uint32_t)world->size; ++*from) {
         struct seat *seat = &world->arena.seats[*from];
         /* E11 acquire */
         if (*from == (uint32_t)world->rank || load_acquire32(&seat->state) == SEAT_LEFT
             || death_of(seat) != GONE_NO)
             continue;
-        if (p->slices <= PROBE_FROM
-            || !death_without_mark(&world->whole->watch, *from, p->slices > THOROUGH_FROM))
+        if (slice < SLICE_FIRST
+            || !death_without_mark(&world->whole->watch, *from, slice >= SLICE_LATER))
             return seat;
     }
     return NULL;
@@ -138,11 +144,17 @@ int timed_wait_check(struct timed_wait *p, int about, const char *what)
 
 /* ---- waits that can never end ---- */
 
-void timed_wait_moved(struct timed_wait *p)
+static void timed_wait_untell(struct timed_wait *p)
 {
     if (p->told)
         cycle_over(p->comm->watch.threads);
     p->told = false;
+}
+
+void timed_wait_moved(struct timed_wait *p)
+{
+    timed_wait_untell(p);
+    p->whole = 0;
 }
 
 /* Tells watch/cycle of a long wait. Not if a given deadline ends the wait: its thread then goes on,
@@ -153,7 +165,7 @@ static void timed_wait_tell(struct timed_wait *p, uint64_t waited, int about)
     struct cycle_wait wait = { p->kind, p->site, 0, about };
     if (p->kind == KIND_NONE || waited < CYCLE_FROM_NS || timeout_given(p->timeout_ns)
         || about == (int)w->me) {
-        timed_wait_moved(p);
+        timed_wait_untell(p);
         return;
     }
     p->told = true;
@@ -176,9 +188,9 @@ static int timed_wait_stuck(struct timed_wait *p, int about, const char *what)
     return -EDEADLK;
 }
 
-uint64_t timed_wait_slice(int slices)
+int timed_wait_slice(const struct timed_wait *p)
 {
-    return slices < 4 ? (uint64_t)FIRST_SLICE << (2 * slices) : DRIVE_SLICE_LAST;
+    return SLICE_FIRST + p->whole;                   /* it sleeps on several words in any case */
 }
 
 /* One slice: its begin and length, ns; slot words as loaded at its begin. */
@@ -208,7 +220,7 @@ static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *wo
         return -ETIMEDOUT;
     if (w->warn_ns >= 0 && waited >= (uint64_t)w->warn_ns && !p->warned)
         timed_wait_warn(p, waited, about, what);
-    s->length = timed_wait_slice(p->slices);
+    s->length = wait_slice_ns(timed_wait_slice(p));
     s->length = s->length < drive_slice_most(p->timeout_ns) ? s->length
                                                             : drive_slice_most(p->timeout_ns);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
@@ -221,8 +233,10 @@ static int slice_end(struct timed_wait *p, const struct slice *s, int about, con
 {
     struct watch *w = &p->comm->watch;
     p->slept_ns = w->ways->now(w->ways->arg);
+    wait_slept(&w->budget, p->slept_ns - s->began);
     p->excused_ns += drive_excess(s->length, p->slept_ns - s->began);
     p->slices++;
+    p->whole += p->slept_ns - s->began >= s->length;
     if (p->told && cycle_doomed(w->threads))
         return timed_wait_stuck(p, about, what);
     watch_meanwhile(w);
@@ -270,7 +284,10 @@ static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, s
 int timed_wait_sleep(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,
                      uint32_t about, const char *what)
 {
-    return timed_wait_nap(p, word, seen, sleepers, p->comm->watch.seats[about], (int)about, what);
+    struct watch *w = &p->comm->watch;
+    if (p->slices == 0 && timed_wait_lost(w, about, SLICE_FIRST))
+        return 0;                                    /* timed_wait_gone says it, too */
+    return timed_wait_nap(p, word, seen, sleepers, w->seats[about], (int)about, what);
 }
 
 int timed_wait_sleep_any(struct timed_wait *p, shared64 *word, uint64_t seen, shared32 *sleepers,

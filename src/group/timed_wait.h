@@ -11,7 +11,7 @@ struct timed_wait {
     int64_t timeout_ns;                /* < 0: none */
     uint64_t began_ns, excused_ns;
     uint64_t slept_ns;                 /* when the last slice ended; 0: none has */
-    int slices;
+    int slices, whole;                 /* how many have ended; those that nothing woke it from */
     bool warned;
     bool broken;                       /* the comm has failed: the report is written */
     enum kind kind;                    /* for watch/cycle, of a long wait; KIND_NONE: not told */
@@ -45,11 +45,11 @@ struct seat *timed_wait_other(const struct timed_wait *p, uint32_t *from);
    comm. */
 int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int about,
                     const char *what);
-/* Is `about` gone? After some slices it also finds deaths without a mark. Any thread of this rank.
- * */
-bool timed_wait_lost(struct watch *w, uint32_t about, int slices);
-/* Length of the slice after `slices` others, ns: 1 ms growing to 250 ms. */
-uint64_t timed_wait_slice(int slices);
+/* Is `about` gone? Before a long slice it also finds deaths without a mark. Any thread of this
+ * rank. slice: enum wait_slice of the next sleep. */
+bool timed_wait_lost(struct watch *w, uint32_t about, int slice);
+/* enum wait_slice of the next sleep. */
+int timed_wait_slice(const struct timed_wait *p);
 
 /* 0, or why the comm has failed: an abort, a deadlock, or an operation, by this word of the slot.
  * */

@@ -125,7 +125,7 @@ static int first_await(struct tutti_comm *comm, struct key *key, uint64_t n, str
             return -EDEADLK;
         }
         if (state_running(state) && runner < w->size && !timed_wait_gone(p, runner)) {
-            if (p->slices == 0 && wait_spin(&key->state, state + 1, ends, w->budget, w->ways))
+            if (p->slices == 0 && wait_spin(&key->state, state + 1, ends, &w->budget, w->ways))
                 continue;
             int r = first_sleep(comm, key, state, p);
             if (r < 0)

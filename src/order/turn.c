@@ -60,7 +60,7 @@ static int turn_await(struct tutti_comm *comm, uint32_t about, uint64_t turns, s
             return 0;
         if (gone)
             return -EOWNERDEAD;
-        if (p->slices == 0 && wait_spin(word, turns, ends, w->budget, w->ways))
+        if (p->slices == 0 && wait_spin(word, turns, ends, &w->budget, w->ways))
             return 0;
         int r = timed_wait_sleep(p, word, seen, &w->members[about].sleepers, about, "for the turn");
         if (r < 0)

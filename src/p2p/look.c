@@ -17,9 +17,9 @@ const char *post_what(const struct post *post)
     return post->kind == KIND_SEND ? "to send, for a receive" : "for a message";
 }
 
-static bool rank_gone(struct p2p *p, int peer, int slices)
+static bool rank_gone(struct p2p *p, int peer, int slice)
 {
-    return peer != (int)p->watch->me && timed_wait_lost(p->watch, (uint32_t)peer, slices);
+    return peer != (int)p->watch->me && timed_wait_lost(p->watch, (uint32_t)peer, slice);
 }
 
 bool p2p_well(struct p2p *p, int peer)
@@ -46,28 +46,28 @@ int p2p_check(struct p2p *p, const struct post *post)
 
 /* True: the peer is gone, or lives and takes part in no message any more. Letters that it sent
  * before still come. */
-static bool rank_quits(struct p2p *p, int peer, int slices)
+static bool rank_quits(struct p2p *p, int peer, int slice)
 {
     /* E7 acquire */
-    return rank_gone(p, peer, slices)
+    return rank_gone(p, peer, slice)
         || (load_acquire32(&p->watch->members[peer].quit) & QUIT_ALONE);
 }
 
 /* A rank that the post waits for and that is gone; -1: none. */
-static int gone_who(struct p2p *p, const struct post *post, int slices)
+static int gone_who(struct p2p *p, const struct post *post, int slice)
 {
     int peer = post_other(post);
     if (peer != TUTTI_ANY)
-        return rank_quits(p, peer, slices) ? peer : -1;
+        return rank_quits(p, peer, slice) ? peer : -1;
     for (uint32_t q = 0; q < p->watch->size; q++)
-        if (rank_gone(p, (int)q, slices))
+        if (rank_gone(p, (int)q, slice))
             return (int)q;
     return -1;
 }
 
-bool p2p_gone(struct p2p *p, const struct post *post, int slices)
+bool p2p_gone(struct p2p *p, const struct post *post, int slice)
 {
-    return gone_who(p, post, slices) >= 0;
+    return gone_who(p, post, slice) >= 0;
 }
 
 bool p2p_withdraw(struct p2p *p, struct post *post, int result)
@@ -177,7 +177,7 @@ void p2p_expire(struct p2p *p, struct post *post, int error)
         p2p_fail(p, post, error);
 }
 
-struct look { uint64_t now, slice; bool broken; int cause; };
+struct look { uint64_t now, slice; int which; bool broken; int cause; };
 typedef void look_fn(struct p2p *p, struct post *post, struct look *look);
 
 static void each_of(struct p2p *p, struct post_list *list, look_fn *fn, struct look *look)
@@ -200,8 +200,7 @@ static void each(struct p2p *p, look_fn *fn, struct look *look)
 
 static void look_gone(struct p2p *p, struct post *post, struct look *look)
 {
-    (void)look;
-    post->gone = p2p_gone(p, post, p->slices);
+    post->gone = p2p_gone(p, post, look->which);
 }
 
 static void look_end(struct p2p *p, struct post *post, struct look *look)
@@ -237,7 +236,10 @@ static void look_break(struct p2p *p, struct post *post, struct look *look)
 uint64_t p2p_look(struct p2p *p)
 {
     struct watch *w = p->watch;
-    struct look look = { clock_ns(), timed_wait_slice(p->slices),
+    uint64_t now = clock_ns();
+    if (!p->still_ns)
+        p->still_ns = now;
+    struct look look = { now, WAIT_LONG, wait_slice_after(now - p->still_ns),
                          load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
     for (uint32_t q = 0; q < w->size; q++)
         p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));         /* E5 acquire */
@@ -253,14 +255,13 @@ uint64_t p2p_look(struct p2p *p)
     }
     if (!look.broken) {
         if (p2p_pump(p)) {              /* E5: letters of a gone rank: after its alive word */
-            p->slices = 0;
+            p->still_ns = 0;
             return 0;
         }
         each(p, look_end, &look);
     }
     if (look.broken)
         each(p, look_break, &look);
-    p->slices++;
     return look.slice;
 }
 
@@ -274,7 +275,7 @@ static void look_excuse(struct p2p *p, struct post *post, struct look *look)
 
 void p2p_excuse(struct p2p *p, uint64_t now, uint64_t excess)
 {
-    struct look look = { now, excess, false, 0 };
+    struct look look = { now, excess, 0, false, 0 };
     each(p, look_excuse, &look);
 }
 
@@ -287,7 +288,7 @@ int p2p_gather(struct p2p *p, struct futex_word *words, int room, struct drive_s
     /* E40 acquire */
     words[0] = (struct futex_word){ &w->mine->bell, load_acquire32(&w->mine->bell) };
     if (p2p_pump(p)) {
-        p->slices = 0;
+        p->still_ns = 0;
         return 0;
     }
     int n = 1;

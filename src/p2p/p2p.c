@@ -5,7 +5,6 @@
  * changes. */
 #include "p2p/p2p.h"
 
-#include "base/clock.h"
 #include "group/timed_wait.h"
 
 #include <errno.h>
@@ -189,30 +188,19 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
 {
     static const shared64 no_verdict;
     static const shared32 no_news;
-    enum { LOOKS = 16 };
     struct watch *w = p->watch;
     uint64_t value = 0;
     const shared64 *word = post_word(p, post, &value);
     if (word)
-        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, w->budget,
+        return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, &w->budget,
                          w->ways)
             ? SPIN_CAME
             : SPIN_VAIN;
-    uint64_t began = clock_tick();
-    while (clock_tick() - began < w->budget.spin_ticks)
-        for (int i = 0; i < LOOKS; i++) {
-            if (p2p_pump(p))
-                return SPIN_MOVED;
-            cpu_pause();
-        }
-    began = clock_tick();
-    for (uint32_t i = 0; i < w->budget.yields
-         && (!w->budget.yield_ticks || clock_tick() - began < w->budget.yield_ticks);
-         i++) {
+    struct wait_turns turns = { 0 };
+    do {
         if (p2p_pump(p))
             return SPIN_MOVED;
-        w->ways->yield(w->ways->arg);
-    }
+    } while (wait_turn(&turns, &w->budget, w->ways));
     return p2p_pump(p) ? SPIN_MOVED : SPIN_VAIN;
 }
 
@@ -220,7 +208,7 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
 static int run_sleep(struct p2p *p, struct post *post, struct timed_wait *patience)
 {
     struct member *mine = p->watch->mine;
-    bool gone = p2p_gone(p, post, patience->slices);                 /* E5: before its letters */
+    bool gone = p2p_gone(p, post, timed_wait_slice(patience));       /* E5: before its letters */
     fetch_add32(&mine->listeners, 1);                /* E40 */
     fence_full();                                    /* E40 fence */
     uint32_t bell = load_acquire32(&mine->bell);     /* E40 acquire */

@@ -173,7 +173,8 @@ struct p2p {
     uint32_t news;                                   /* likewise */
     uint32_t turn;                        /* lane that the next receive from any reads first */
     bool calling;                         /* a thread reports the ended works */
-    int slices;                           /* of the progress thread's sleep since something moved */
+    /* when the progress thread first looked since something moved; 0: it has not looked */
+    uint64_t still_ns;
 };
 
 /* True: a send whose message is granted and goes through the stage. */
@@ -339,7 +340,8 @@ bool p2p_stuck(const struct p2p *p, const struct post *post);
 bool p2p_well(struct p2p *p, int peer);
 /* Before a call begins: 0, or why it cannot: the comm has failed, or the receiver is gone. */
 int  p2p_check(struct p2p *p, const struct post *post);
-bool p2p_gone(struct p2p *p, const struct post *post, int slices);   /* the rank it waits for is */
+/* The rank that it waits for is gone. slice: enum wait_slice of the next sleep. */
+bool p2p_gone(struct p2p *p, const struct post *post, int slice);
 /* Ends the post unless its message is matched. False: it is. */
 bool p2p_withdraw(struct p2p *p, struct post *post, int result);
 /* Ends the post in any case, and tells the other side. */

@@ -1,5 +1,6 @@
-/* Job: wait until a word in any rank's memory reaches a value: spin, yield, sleep.
- * Owns: nothing; the word belongs to its writer.
+/* Job: wait, for any purpose: spin, yield, then sleep slice by slice, until a word in any rank's
+ *      memory reaches a value.
+ * Owns: what a budget has learned; the word belongs to its writer.
  * Never: knows arenas, deaths, deadlines. The caller passes the clock, sleep, wake, and the words
  *        that end a wait early.
  *
@@ -11,6 +12,7 @@
 #include "os/futex.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 struct wait_ways {                    /* how this rank calls the kernel; tests put their own here */
     /* monotonic ns */
@@ -35,13 +37,56 @@ static inline int wait_sleep(const struct wait_ways *ways, const struct futex_wo
 
 struct wait_budget {
     uint64_t spin_ticks;              /* of the time stamp counter; 0 if ranks outnumber CPUs */
-    uint32_t yields;                  /* how often the CPU is offered to others before a sleep */
+    uint32_t yields;                  /* how often at most the CPU is offered to others */
     /* and how long at most: a busy neighbour keeps the CPU for milliseconds; 0: no such bound */
     uint64_t yield_ticks;
     /* spins of spin_ticks before a sleep, for a caller that checks the ends of the wait between; 0:
      * one */
     uint32_t spin_rounds;
+    shared8 halvings;                 /* of `yields`, as learned; any thread of this rank */
 };
+
+/* How often the CPU is offered to others now. */
+uint32_t wait_yields(const struct wait_budget *budget);
+/* A sleep of a wait took so long. If it was short, more yields would have seen what ended it; if it
+ * was long, all of them were in vain. */
+void wait_slept(struct wait_budget *budget, uint64_t took);
+
+/* Before a sleep the waiter looks at what has no word: deadlines, deaths without a mark. So a sleep
+   is cut into slices, ns.
+   WAIT_BRIEF  on the word alone. Only where ranks share CPUs, and most sleeps are short
+   WAIT_LONG   on all words that can end the wait
+   Nobody of a process sleeps longer between two looks. */
+enum { WAIT_BRIEF = 1000000, WAIT_LONG = 250000000 };
+
+/* What comes next in a wait. */
+enum wait_slice {
+    SLICE_BRIEF,
+    SLICE_FIRST,                      /* long; who is easily asked whether it lives is asked */
+    SLICE_LATER                       /* long; everybody is asked, thoroughly */
+};
+
+static inline int wait_first_slice(const struct wait_budget *budget)
+{
+    return budget->spin_ticks ? SLICE_FIRST : SLICE_BRIEF;
+}
+
+static inline uint64_t wait_slice_ns(int slice)
+{
+    return slice == SLICE_BRIEF ? WAIT_BRIEF : WAIT_LONG;
+}
+
+/* The slice of who was woken since, and had nothing to do: by how long nothing has moved. */
+static inline int wait_slice_after(uint64_t waited)
+{
+    return waited < WAIT_LONG ? SLICE_FIRST : SLICE_LATER;
+}
+
+/* The cheap phases, for who looks at more than one word between two turns. */
+struct wait_turns { uint64_t began; uint32_t yields; };            /* zeros at first */
+/* A pause or a yield; false: the budget is spent. */
+bool wait_turn(struct wait_turns *turns, const struct wait_budget *budget,
+               const struct wait_ways *ways);
 
 /* a wait ends early when either is not 0 */
 struct wait_ends { const shared64 *verdict; const shared32 *news; };
@@ -49,6 +94,6 @@ struct wait_ends { const shared64 *verdict; const shared32 *news; };
 /* 1: *word >= value (acquire: what was written before it may be read). 0: the budget is spent, or
  * an end was seen. */
 int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
-              struct wait_budget budget, const struct wait_ways *ways);
+              const struct wait_budget *budget, const struct wait_ways *ways);
 
 #endif

@@ -1,10 +1,10 @@
 /* All waits of collectives. A wait first spins for its budget, then checks everything that could
  * end it (verdict_look), then sleeps in slices. It sleeps on the word, the verdict, the news and
  * the alive words at once, so that a death or an abort wakes it; 250 ms at a time. If ranks share
- * CPUs, sleeps are many and short: the first is 1 ms on the word alone (one plain futex), the
- * second 16 ms. After each long slice the system is asked for deaths without a mark. One rank asks
- * for all that wait in an operation: the first that wakes when it is time. A rank that is stopped
- * or dies while it asks needs no successor.
+ * CPUs, sleeps are many and short: the first is 1 ms on the word alone (one plain futex). Before
+ * each long slice the system is asked for deaths without a mark. Before the first one it is one
+ * quick question. Later one rank asks thoroughly for all that wait in an operation: the first that
+ * wakes when it is time. A rank that is stopped or dies while it asks needs no successor.
  * A device of this rank is polled, because no word says when it is ready: for 200 us in a row, with
  * the CPU offered to others, then every 50 us; between two polls the same words end the sleep. */
 #include "watch/drive.h"
@@ -18,13 +18,10 @@
 #include <errno.h>
 #include <limits.h>
 
-/* ns; slices before the long ones, before the first probe; words before the alive words */
+/* ns; words before the alive words */
 enum {
     LEAST_SLICE = 100000,
-    FIRST_SLICE = 1000000,
-    LONG_FROM = 2,
-    PROBE_FROM = 1,
-    THOROUGH_FROM = 2,
+    EXCESS_LEAST = 1000000,
     ALIVE_FROM = 3,
     /* percent of a slice: so old are the last questions when others are asked. Below 100, so that
      * one who waits alone asks after each slice */
@@ -51,13 +48,17 @@ uint64_t drive_waited(const struct op *op)
     return passed > excused ? passed - excused : 0;
 }
 
-/* Asks, unless a peer has just done so: it asks for all that wait in this operation. A rank to
- * which the system does not show all members always asks, and does not speak for others. So does a
- * rank in an agreement, which has no number. A time far in the future is of another time namespace.
- */
+/* Asks. A thorough question is left out if a peer has just asked it: it asks for all that wait in
+ * this operation. A rank to which the system does not show all members always asks, and does not
+ * speak for others. So does a rank in an agreement, which has no number. A time far in the future
+ * is of another time namespace. */
 static void drive_ask(struct op *op, bool thorough)
 {
     struct watch *w = op->watch;
+    if (!thorough) {
+        death_probe(w, false);
+        return;
+    }
     shared64 *word = &w->slot->asked[op->claim.seq & 1];
     uint64_t period = drive_slice_most(op->timeout_ns) / 100 * ASK_AFTER;
     uint64_t now = w->ways->now(w->ways->arg);
@@ -78,11 +79,11 @@ void drive_probe(struct op *op)
 {
     op->polls += op->wait.own;
     if (op->wait.poll) {
-        op->slices = 1;         /* the slices are short from the first on, and watch all words */
+        op->slices = SLICE_FIRST;                    /* all words are watched */
         if (op->polls % POLLS_A_PROBE == 0)
             drive_ask(op, true);
-    } else if (op->slices > PROBE_FROM)
-        drive_ask(op, op->slices > THOROUGH_FROM);
+    } else if (op->slices >= SLICE_FIRST)
+        drive_ask(op, op->slices >= SLICE_LATER);
 }
 
 int drive_step(struct op *op)
@@ -118,13 +119,13 @@ int drive_look(struct op *op)
 
 uint64_t drive_slice_most(int64_t timeout_ns)
 {
-    uint64_t part = timeout_ns < 0 ? DRIVE_SLICE_LAST : (uint64_t)timeout_ns / 8;
-    return part < LEAST_SLICE ? LEAST_SLICE : part < DRIVE_SLICE_LAST ? part : DRIVE_SLICE_LAST;
+    uint64_t part = timeout_ns < 0 ? WAIT_LONG : (uint64_t)timeout_ns / 8;
+    return part < LEAST_SLICE ? LEAST_SLICE : part < WAIT_LONG ? part : WAIT_LONG;
 }
 
 uint64_t drive_excess(uint64_t slice, uint64_t took)
 {
-    return took > 4 * slice && took - slice > FIRST_SLICE ? took - slice : 0;
+    return took > 4 * slice && took - slice > EXCESS_LEAST ? took - slice : 0;
 }
 
 uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
@@ -136,10 +137,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 
 uint64_t drive_slice(struct op *op)
 {
-    /* 1, 16, 250 ms */
-    uint64_t slice = op->wait.poll ? POLL_SLICE
-        : op->slices < LONG_FROM ? (uint64_t)FIRST_SLICE << (4 * op->slices)
-        : DRIVE_SLICE_LAST;
+    uint64_t slice = op->wait.poll ? POLL_SLICE : wait_slice_ns(op->slices);
     uint64_t waited = drive_waited(op);
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0,
@@ -159,8 +157,11 @@ uint64_t drive_slice(struct op *op)
  * be excused. */
 void drive_slept(struct op *op, uint64_t slice, uint64_t took)
 {
-    slice = op->wait.poll ? drive_slice_most(op->timeout_ns) : slice;
-    op->slices++;
+    if (op->wait.poll)
+        slice = drive_slice_most(op->timeout_ns);
+    else
+        wait_slept(&op->watch->budget, took);
+    op->slices += took >= slice;                     /* who was woken may sleep so long again */
     op->watch->excused_ns += drive_excess(slice, took);
     journal_count(op->watch, FIGURE_SLEEPS, 1);
 }
@@ -182,7 +183,7 @@ int drive_gather(struct op *op, struct futex_word *words, int room, struct drive
     /* If the word has come meanwhile, the sleep returns at once. */
     words[n++] = (struct futex_word){ low_half(op->wait.word),
                                       (uint32_t)have - (have >= op->wait.value) };
-    if (op->slices > 0 && room >= ALIVE_FROM + 1) {
+    if (op->slices >= SLICE_FIRST && room >= ALIVE_FROM + 1) {
         /* Over: a verdict on a later operation, or an abort, stays for ever and does not concern
          * this one. Their present values are watched, or it would never sleep. */
         words[n++] = (struct futex_word){ low_half(&w->slot->verdict),
@@ -255,7 +256,7 @@ static int drive_sleep(struct op *op)
     uint64_t slept = w->ways->now(w->ways->arg);
     /* With a CPU of its own a rank seldom sleeps, and then long: it sleeps on all words from the
      * first slice on, because short slices cost as much as the sleep. */
-    op->slices = w->budget.spin_ticks ? LONG_FROM : 0;
+    op->slices = wait_first_slice(&w->budget);
     for (bool first = true;; first = false) {
         uint64_t before = w->ways->now(w->ways->arg);
         /* the process may be stopped between two sleeps; before the deadline is judged */
@@ -269,7 +270,7 @@ static int drive_sleep(struct op *op)
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
         r = w->ways->sleep(w->ways->arg, words, n, slice);
         if (r == -ENOSYS) {                     /* one word at a time: then with the short slices */
-            op->slices = first ? 0 : op->slices;
+            op->slices = first ? SLICE_BRIEF : op->slices;
             slice = drive_slice(op);
             w->ways->sleep(w->ways->arg, words, 1, slice);
         }
@@ -287,12 +288,12 @@ static int drive_spin_on(struct op *op)
 {
     struct watch *w = op->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
-    struct wait_budget round = { w->budget.spin_ticks, 0, 0, 0 };
+    const struct wait_budget round = { .spin_ticks = w->budget.spin_ticks };
     if (op->wait.value == UINT64_MAX || !round.spin_ticks)
         return 0;
     for (uint32_t i = 1; i < w->budget.spin_rounds; i++) {
         int r = drive_look(op);
-        if (r == 0 && wait_spin(op->wait.word, op->wait.value, ends, round, w->ways))
+        if (r == 0 && wait_spin(op->wait.word, op->wait.value, ends, &round, w->ways))
             r = 1;
         if (r == 0 && drive_stop_asked(w) && (r = drive_interrupted(op)) == 0)
             r = 1;
@@ -365,7 +366,7 @@ int drive_to_end(struct op *op)
         }
         polling = polled = 0;
         if (op->wait.value != UINT64_MAX
-            && wait_spin(op->wait.word, op->wait.value, ends, w->budget, w->ways))
+            && wait_spin(op->wait.word, op->wait.value, ends, &w->budget, w->ways))
             continue;
         r = drive_wait(op);
         if (r < 0)

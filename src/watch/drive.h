@@ -24,12 +24,10 @@ void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep)
 /* the deadline counts from here; without it, from the first look */
 void drive_started(struct op *op);
 uint64_t drive_waited(const struct op *op);         /* since then, ns, without what is excused */
-/* after some long slices: asks the system for deaths without a mark, unless a peer that waits in
- * the same operation has just done so: it proposes the verdict for all */
+/* before a long slice: asks the system for deaths without a mark; thoroughly, unless a peer that
+ * waits in the same operation has just done so: it proposes the verdict for all */
 void drive_probe(struct op *op);
-/* ns: nobody of this process sleeps longer between two looks at deaths and deadlines */
-enum { DRIVE_SLICE_LAST = 250000000 };
-/* how long the next sleep may be, ns; 1, 16, 250 ms, or 250 ms from the first; a poll's is 50 us */
+/* how long the next sleep may be, ns, by op->slices; a poll's is 50 us */
 uint64_t drive_slice(struct op *op);
 /* a device is waited for: worth calling advance again at once? *began: 0 at first */
 bool     drive_poll_spins(const struct watch *w, uint64_t *began);

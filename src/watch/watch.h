@@ -146,7 +146,8 @@ struct op {
     bool     keep;                    /* the deadline breaks nothing */
     bool     late;                    /* … and has passed */
     bool     began;                   /* the fields below are set */
-    int      slices, warned;
+    int      slices;                  /* enum wait_slice of the next sleep */
+    int      warned;
     uint64_t began_ns;                /* when it was called */
     uint64_t excused_ns;              /* watch.excused_ns at that time */
     bool     waited;                  /* it went through a wait of drive.h */

@@ -173,7 +173,7 @@ static int body_busy_group(tutti_comm *world, int rank)
     const struct wait_ways busy = { own_now, own_sleep, ways_wake, busy_yield, world };
     if (rank == 0) {
         world->watch.ways = &busy;
-        world->watch.budget = (struct wait_budget){ 0, 1000, 0, 0 };
+        world->watch.budget = (struct wait_budget){ 0, 1000, 0, 0, 0 };
         CHECK_IS(tutti_get("missing", value, &n, world, &(tutti_call){ .timeout_ms = 6000 }),
                  -ETIMEDOUT);
         world->watch.ways = ways;

@@ -53,7 +53,7 @@ void world_open(const struct scenario *s)
         tutti_comm **world = &explore_world[world_making];
         must(world_begin(world, &copy, world_making, -1, &o, 1, &why), "world", &why);
         (*world)->world->yield_ticks = 0;
-        (*world)->watch.budget = (struct wait_budget){ 0, s->yields, 0, 0 };
+        (*world)->watch.budget = (struct wait_budget){ 0, s->yields, 0, 0, 0 };
         guard_site(*world, "explore");  /* interned before, so that runs need not */
         pages_watch((*world)->world->fork_page, 4096);
     }

@@ -509,7 +509,7 @@ static int body_wakes(tutti_comm *world, int rank)
     CHECK(buf != NULL);
     ways.sleep = sleep_long;
     world->watch.ways = &ways;
-    world->watch.budget = (struct wait_budget){ 0, 0, 0, 0 };
+    world->watch.budget = (struct wait_budget){ 0, 0, 0, 0, 0 };
     for (int i = 0, rounds = ranks_many(300, 40); i < rounds && !overslept; i++) {
         size_t n = lengths[i % (LENGTHS - 1)];
         if (rank == 0) {

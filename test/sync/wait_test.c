@@ -51,6 +51,9 @@ static struct wait_ways ways_of(struct play *p)
 
 static shared64 word, verdict;
 static shared32 news;
+/* of ticks to spin, yields, ticks to yield */
+#define BUDGET(spin, most, ticks) \
+    (&(struct wait_budget){ .spin_ticks = (spin), .yields = (most), .yield_ticks = (ticks) })
 static const struct wait_ends ends = { &verdict, &news };
 
 static int fresh(void **state)
@@ -69,13 +72,13 @@ static void there_already(void **state)
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, 7);
     const struct wait_budget budgets[] = {
-        { 0, 0, 0, 0 }, { 0, 10, 0, 0 }, { 1000, 0, 0, 0 }, { 1000, 10, 0, 0 }
+        { 0, 0, 0, 0, 0 }, { 0, 10, 0, 0, 0 }, { 1000, 0, 0, 0, 0 }, { 1000, 10, 0, 0, 0 }
     };
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(wait_spin(&word, 7, ends, budgets[i], &ways), 1);
+        assert_int_equal(wait_spin(&word, 7, ends, &budgets[i], &ways), 1);
         /* more than asked for is there, too */
-        assert_int_equal(wait_spin(&word, 6, ends, budgets[i], &ways), 1);
-        assert_int_equal(wait_spin(&word, 0, ends, budgets[i], &ways), 1);
+        assert_int_equal(wait_spin(&word, 6, ends, &budgets[i], &ways), 1);
+        assert_int_equal(wait_spin(&word, 0, ends, &budgets[i], &ways), 1);
     }
     assert_int_equal(p.yields, 0);
 }
@@ -85,16 +88,16 @@ static void a_budget_is_a_bound(void **state)
     (void)state;
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 0, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 0, 0), &ways), 0);
     assert_int_equal(p.yields, 0);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 17, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 17, 0), &ways), 0);
     assert_int_equal(p.yields, 17);
     /* ends by itself */
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 0, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(20000, 0, 0), &ways), 0);
     assert_int_equal(p.yields, 17);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 20000, 3, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(20000, 3, 0), &ways), 0);
     /* whatever the counter says */
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways),
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(UINT64_MAX, 0, 0), &ways),
                      0);
     assert_int_equal(p.yields, 20);
 }
@@ -107,14 +110,75 @@ static void comes_while_yielding(void **state)
         fresh(state);
         struct play p = { .at = at, .word = &word, .value = 3 };
         struct wait_ways ways = ways_of(&p);
-        assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0, 0 }, &ways), 1);
+        assert_int_equal(wait_spin(&word, 3, ends, BUDGET(0, 5, 0), &ways), 1);
         assert_int_equal(p.yields, at);
     }
     fresh(state);
     struct play less = { .at = 1, .word = &word, .value = 2 };
     struct wait_ways ways = ways_of(&less);
-    assert_int_equal(wait_spin(&word, 3, ends, (struct wait_budget){ 0, 5, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 3, ends, BUDGET(0, 5, 0), &ways), 0);
     assert_int_equal(less.yields, 5);
+}
+
+/* Yields that were followed by a long sleep were in vain, those followed by a short one too few. */
+static void yields_follow_the_sleeps(void **state)
+{
+    (void)state;
+    enum { SHORT = 50000, MIDDLE = 5000000, LONG = 100000000 };
+    struct wait_budget budget = { .yields = 80 };
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    static const struct { uint64_t took; int yields; } rows[] = {
+        { SHORT, 80 }, { MIDDLE, 80 }, { LONG, 40 }, { MIDDLE, 40 }, { LONG, 20 }, { LONG, 10 },
+        { LONG, 10 }, { WAIT_BRIEF, 10 }, { SHORT, 20 }, { MIDDLE, 20 }, { SHORT, 40 },
+        { SHORT, 80 }, { SHORT, 80 }
+    };
+    assert_int_equal(wait_yields(&budget), 80);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        p.yields = 0;
+        wait_slept(&budget, rows[i].took);
+        assert_int_equal(wait_spin(&word, 1, ends, &budget, &ways), 0);
+        assert_int_equal(p.yields, rows[i].yields);
+        struct wait_turns turns = { 0 };
+        while (wait_turn(&turns, &budget, &ways)) { }
+        assert_int_equal(p.yields, 2 * rows[i].yields);
+    }
+    /* Nobody who may not yield ever does. */
+    budget.yields = 0;
+    wait_slept(&budget, SHORT);
+    assert_int_equal(wait_yields(&budget), 0);
+}
+
+/* Turn by turn, for who looks at more than a word: spins first, then yields. */
+static void turns_spend_the_same_budget(void **state)
+{
+    (void)state;
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    struct wait_turns turns = { 0 };
+    assert_false(wait_turn(&turns, BUDGET(0, 0, 0), &ways));
+    turns = (struct wait_turns){ 0 };
+    uint64_t began = clock_tick();
+    while (wait_turn(&turns, BUDGET(20000, 3, 0), &ways))
+        assert_true(p.yields == 0 || clock_tick() - began >= 20000);
+    assert_int_equal(p.yields, 3);
+    assert_false(wait_turn(&turns, BUDGET(20000, 3, 0), &ways));     /* spent is spent */
+    turns = (struct wait_turns){ 0 };
+    assert_true(wait_turn(&turns, BUDGET(UINT64_MAX, 0, 0), &ways));
+}
+
+/* Where ranks share CPUs a wait sleeps briefly first; then, and elsewhere at once, for long. */
+static void slices_of_a_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(wait_first_slice(BUDGET(0, 80, 0)), SLICE_BRIEF);
+    assert_int_equal(wait_first_slice(BUDGET(1000, 16, 0)), SLICE_FIRST);
+    assert_int_equal(wait_slice_ns(SLICE_BRIEF), 1000000);
+    assert_int_equal(wait_slice_ns(SLICE_FIRST), 250000000);
+    assert_int_equal(wait_slice_ns(SLICE_LATER + 100), 250000000);
+    assert_int_equal(wait_slice_after(0), SLICE_FIRST);
+    assert_int_equal(wait_slice_after(249999999), SLICE_FIRST);
+    assert_int_equal(wait_slice_after(250000000), SLICE_LATER);
 }
 
 /* A neighbour that keeps the CPU for long ends the yielding early: asleep, the rank also
@@ -133,12 +197,17 @@ static void yielding_is_bounded_in_time(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     ways.yield = slow_yield;
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100000, 5000, 0 }, &ways),
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 100000, 5000), &ways),
                      0);
     assert_in_range(p.yields, 1, 6);
+    p.yields = 0;
+    struct wait_turns turns = { 0 };
+    while (wait_turn(&turns, BUDGET(0, 100000, 5000), &ways)) { }
+    assert_in_range(p.yields, 1, 6);
+    p.yields = 0;
     /* 0: no such bound */
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 30, 0, 0 }, &ways), 0);
-    assert_in_range(p.yields, 31, 36);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 30, 0), &ways), 0);
+    assert_int_equal(p.yields, 30);
 }
 
 static void ends_end_it(void **state)
@@ -146,29 +215,26 @@ static void ends_end_it(void **state)
     (void)state;
     struct play by_verdict = { .at = 2, .verdict = &verdict }, by_news = { .at = 3, .news = &news };
     struct wait_ways ways = ways_of(&by_verdict);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 100, 0), &ways), 0);
     assert_int_equal(by_verdict.yields, 2);
     fresh(state);
     ways = ways_of(&by_news);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ 0, 100, 0, 0 }, &ways), 0);
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(0, 100, 0), &ways), 0);
     assert_int_equal(by_news.yields, 3);
     /* Set before: a spin without end in sight is not begun, and nothing is yielded. */
     struct play none = { 0 };
     ways = ways_of(&none);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
-                               &ways),
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(UINT64_MAX, 100, 0), &ways),
                      0);
     fresh(state);
     store_release64(&verdict, 5);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
-                               &ways),
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(UINT64_MAX, 100, 0), &ways),
                      0);
     assert_int_equal(none.yields, 0);
     /* A word that has come wins over an end: who has what it waited for goes on, and looks at the
      * verdict there. */
     store_release64(&word, 1);
-    assert_int_equal(wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 100, 0, 0 },
-                               &ways),
+    assert_int_equal(wait_spin(&word, 1, ends, BUDGET(UINT64_MAX, 100, 0), &ways),
                      1);
 }
 
@@ -179,13 +245,12 @@ static void whole_words(void **state)
     struct play p = { 0 };
     struct wait_ways ways = ways_of(&p);
     store_release64(&word, UINT64_C(1) << 32);
-    assert_int_equal(wait_spin(&word, 0xffffffff, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways),
+    assert_int_equal(wait_spin(&word, 0xffffffff, ends, BUDGET(0, 1, 0), &ways),
                      1);
     store_release64(&word, 0xffffffff);
-    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, (struct wait_budget){ 0, 1, 0, 0 },
-                               &ways),
+    assert_int_equal(wait_spin(&word, UINT64_C(1) << 32, ends, BUDGET(0, 1, 0), &ways),
                      0);
-    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, (struct wait_budget){ 0, 1, 0, 0 }, &ways),
+    assert_int_equal(wait_spin(&word, UINT64_MAX, ends, BUDGET(0, 1, 0), &ways),
                      0);
 }
 
@@ -208,7 +273,7 @@ static void spins_until_it_comes(void **state)
     struct wait_ways ways = ways_of(&p);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, writer, NULL), 0);
-    while (!wait_spin(&word, 1, ends, (struct wait_budget){ UINT64_MAX, 0, 0, 0 }, &ways)) { }
+    while (!wait_spin(&word, 1, ends, BUDGET(UINT64_MAX, 0, 0), &ways)) { }
     assert_int_equal(payload, 42);
     pthread_join(thread, NULL);
 }
@@ -255,6 +320,9 @@ int main(void)
         cmocka_unit_test_setup(comes_while_yielding, fresh),
         cmocka_unit_test_setup(ends_end_it, fresh),
         cmocka_unit_test_setup(yielding_is_bounded_in_time, fresh),
+        cmocka_unit_test_setup(yields_follow_the_sleeps, fresh),
+        cmocka_unit_test_setup(turns_spend_the_same_budget, fresh),
+        cmocka_unit_test_setup(slices_of_a_wait, fresh),
         cmocka_unit_test_setup(whole_words, fresh),
         cmocka_unit_test_setup(spins_until_it_comes, fresh),
         cmocka_unit_test_setup(kernel_ways, fresh),
