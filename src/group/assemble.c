@@ -134,11 +134,12 @@ static int probe_one(const struct assembly *g, uint32_t p)
  * may see. */
 static int probe_own(struct assembly *g)
 {
-    const struct seat *seats = g->arena->seats;
+    struct seat *seats = g->arena->seats;
     uint32_t size = g->arena->header->size, asked = 0;
     for (uint32_t i = 0; i < size && asked < PROBES; i++) {
         uint32_t p = (g->rank + ++g->own) % size;
-        if (seats[p].id.pid_namespace != seats[g->rank].id.pid_namespace)
+        if (load_acquire32(&seats[p].state) != SEAT_JOINED                      /* E11 acquire */
+            || seats[p].id.pid_namespace != seats[g->rank].id.pid_namespace)
             continue;
         asked++;
         if (probe_one(g, p) == 0)
