@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from support import Case, main, np, tutti
-from tutti._foreign import _Tensor, _Versioned
+from tutti._dlpack_layout import Tensor, Versioned
 
 world = tutti.init(timeout=60)
 N, ME = world.size, world.rank
@@ -43,11 +43,11 @@ class New:
             strides = [stride // array.itemsize for stride in array.strides]
         self.steps = (ctypes.c_int64 * n)(*strides) if strides is not None else None
         pointer = ctypes.POINTER(ctypes.c_int64)
-        tensor = _Tensor(array.ctypes.data - offset, device, 0, n, CODES[array.dtype.kind]
+        tensor = Tensor(array.ctypes.data - offset, device, 0, n, CODES[array.dtype.kind]
                          if code is None else code, 8 * array.itemsize, lanes,
                          ctypes.cast(self.edges, pointer), ctypes.cast(self.steps, pointer)
                          if self.steps is not None else None, offset)
-        self.managed = _Versioned(major, 0, None, None, 1 if read_only else 0, tensor)
+        self.managed = Versioned(major, 0, None, None, 1 if read_only else 0, tensor)
 
     def __dlpack__(self, *, stream=None, max_version=None):
         assert max_version is not None

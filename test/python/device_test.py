@@ -7,7 +7,7 @@ import os
 import sys
 
 from support import Case, check, main, np, raises, skip, tutti
-from tutti._foreign import _Tensor, _Versioned
+from tutti._dlpack_layout import Tensor, Versioned
 
 BESIDE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(tutti.__file__))))
 DRIVER = os.path.join(os.environ.get("TUTTI_BUILD", BESIDE), "fake_cuda")
@@ -79,10 +79,10 @@ class Dlpack(Device):
     def __dlpack__(self, *, stream=None, max_version=None):
         self.asked.append(stream)
         self.edges = (ctypes.c_int64 * len(self.shape))(*self.shape)
-        tensor = _Tensor(self.address.value, 2, 0, len(self.shape), self.code,
+        tensor = Tensor(self.address.value, 2, 0, len(self.shape), self.code,
                          8 * self.like.itemsize, 1,
                          ctypes.cast(self.edges, ctypes.POINTER(ctypes.c_int64)), None, 0)
-        self.managed = _Versioned(1, 0, None, None, 0, tensor)
+        self.managed = Versioned(1, 0, None, None, 0, tensor)
         new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
                                 ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
         return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)

@@ -19,6 +19,26 @@ except tutti.RankDied as error:
 """
 
 
+IMPORTED = """
+import sys
+before = set(sys.modules)
+import tutti
+print(*sorted(set(sys.modules) - before), file=sys.stderr)
+"""
+
+
+class Import(Case):
+    def test_what_is_seldom_used_is_not_loaded(self):
+        """Each of these takes as long as all of the package, and has its place where it is used."""
+        seldom = {"inspect", "concurrent.futures", "logging", "pickle", "random", "traceback",
+                  "asyncio", "numpy", "torch"}
+        if os.environ.get("TUTTI_PYTHON_PLAIN") != "1":
+            seldom.add("ctypes")
+        loaded = set(program(IMPORTED)[1].split())
+        self.assertIn("tutti.comm", loaded)
+        self.assertEqual(seldom & loaded, set())
+
+
 class Programs(Case):
     def test_no_finalize(self):
         """A program that simply ends has left: it is not taken for dead."""

@@ -1,7 +1,7 @@
 """The world's methods as functions of the package: tutti.all_reduce(x) is the all_reduce of the
 world that the last init() made."""
 import functools
-import inspect
+import types
 from typing import Any, Callable, Concatenate, ParamSpec, Tuple, TypeVar
 
 from . import _worlds
@@ -46,9 +46,9 @@ def _of(method: Callable[Concatenate[Comm, _P], _R]) -> Callable[_P, _R]:
     @functools.wraps(method)
     def function(*args: _P.args, **words: _P.kwargs) -> _R:
         return method(_worlds.current(), *args, **words)
-    signature = inspect.signature(method)
     shown: Any = function
-    shown.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    # a bound method: inspect leaves self out of what it shows, and is not needed here
+    shown.__wrapped__ = types.MethodType(method, _worlds)
     shown.__qualname__, shown.__module__ = method.__name__, "tutti"
     return function
 

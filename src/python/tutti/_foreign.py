@@ -8,10 +8,8 @@ buffer protocol is tried first, and has none of this cost.
 look() checks an array that has the buffer protocol, but whose bytes may not be its value. refuse()
 explains why an array that has it gives no buffer.
 """
-import ctypes
 import errno
 import math
-import re
 import struct
 import sys
 from typing import Any, Optional, Tuple
@@ -48,6 +46,7 @@ def is_masked(array: Any) -> bool:
 def _format(array: Any) -> str:
     """The letters of its format, without the names of fields."""
     try:
+        import re
         return re.sub(":[^:]*:", "", memoryview(array).format)
     except (TypeError, ValueError, BufferError):
         return ""
@@ -94,26 +93,6 @@ def refuse(array: Any, what: str) -> None:
         raise ValueError(f"{what}: the array is read-only, and the result is to be written there")
     raise ValueError(f"{what}: the array does not lie in one piece in C order: give a contiguous "
                      "copy of it")
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
-
-
-class _Versioned(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
-                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-                ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
-
-
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object,
-                              ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object,
-                             ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def take(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
@@ -165,6 +144,7 @@ def _lazy(array: Any, what: str) -> None:
 def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
     """The capsule is not consumed: when its last holder drops it, its destructor releases the
     memory. The producer orders its work before the stream for which the library then waits."""
+    from . import _dlpack_layout as layout
     _lazy(array, what)
     device, _ = array.__dlpack_device__()
     if device not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
@@ -174,16 +154,16 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
     capsule = _capsule(array, {"stream": stream or _LEGACY_STREAM}
                        if device in (_CUDA, _CUDA_MANAGED) else {})
     read_only = False
-    if _is_valid(capsule, b"dltensor_versioned"):
-        versioned = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
+    if layout.is_valid(capsule, b"dltensor_versioned"):
+        versioned = layout.Versioned.from_address(layout.pointer(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
             raise Invalid(f"{what}: DLPack {versioned.major}.{versioned.minor}; expected 1")
         tensor, read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY)
         if versioned.flags & _COPIED and writable:
             raise Invalid(f"{what}: {type(array)} lends a copy, in which the result would be lost: "
                           "give the array that is to have it", errno.EINVAL)
-    elif _is_valid(capsule, b"dltensor"):
-        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+    elif layout.is_valid(capsule, b"dltensor"):
+        tensor = layout.Tensor.from_address(layout.pointer(capsule, b"dltensor"))
     else:
         raise TypeError(f"{what}: __dlpack__ of {type(array)} gave {capsule!r}; expected a capsule "
                         "named dltensor")
@@ -206,6 +186,7 @@ def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed:
 def _cuda(array: Any, interface: Any, writable: bool, what: str, typed: bool) -> Taken:
     address, read_only = interface["data"]
     letters = interface["typestr"]
+    import re
     size = int(re.split(r"\D", letters[2:])[0])              # a date has its unit behind it
     if letters[0] not in "<|=" and size > 1:                # CUDA's machines are little-endian
         raise TypeError(f"{what}: typestr {letters!r}: the elements are in another byte order than "

@@ -8,7 +8,6 @@ thread tests it again and again, after 1 to 16 ms, until it has ended.
 """
 import os
 import threading
-import traceback
 from typing import Any, Callable, List, Optional
 
 from ._core import core as _tutti
@@ -41,6 +40,7 @@ def _call(function: Callable[[Any], Any], work: Any) -> None:
     try:
         function(work)
     except Exception:
+        import traceback
         traceback.print_exc()
 
 

@@ -2,8 +2,6 @@
 import errno
 import functools
 import math
-import pickle
-import random
 import sys
 from typing import Any, Callable, Tuple
 
@@ -49,6 +47,7 @@ def once(comm: Any, key: str, timeout_ms: int, function: Callable[..., Any]) -> 
 
 
 def seed_everything(seed: int) -> int:
+    import random
     random.seed(seed)
     try:
         import numpy
@@ -101,6 +100,7 @@ def _shown(memory: Any, how: Any) -> Any:
 def share(comm: Any, array: Any, root: int) -> Any:
     """Root copies the array and broadcasts the handle. If it cannot, it broadcasts the reason, so
     that no rank waits for ever."""
+    import pickle
     said = b""
     failure = None
     if comm.rank == root:

@@ -1,9 +1,11 @@
 """Work: an operation under way."""
-import concurrent.futures
-from typing import Any, Callable, Generator
+from typing import TYPE_CHECKING, Any, Callable, Generator
 
 from . import _later
 from ._core import core as _tutti
+
+if TYPE_CHECKING:
+    import concurrent.futures
 
 
 class Work(_tutti.Work):
@@ -27,6 +29,7 @@ class Work(_tutti.Work):
     def future(self) -> "concurrent.futures.Future[Any]":
         """The same as a Future, for functions that take one: concurrent.futures.wait,
         asyncio.wrap_future. It cannot be cancelled."""
+        import concurrent.futures
         future: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
 

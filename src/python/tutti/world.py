@@ -5,7 +5,6 @@ import select
 import signal
 import sys
 import time
-import traceback
 from typing import Any, Callable, List, Optional
 
 from . import _worlds
@@ -68,6 +67,7 @@ def _rank(fn: Callable[..., Any], args: Any, options: Any) -> int:
     except SystemExit as end:
         return end.code & 255 if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
+        import traceback
         traceback.print_exc()
         return 1
 
