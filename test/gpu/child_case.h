@@ -14,7 +14,7 @@
 enum { CASE_PATIENCE_S = 60, CASE_TEXT = 8192 };
 
 extern struct cuda_api cu;                      /* in a case, after case_cuda */
-extern struct fake_hooks fake;
+extern struct fake_hooks fake;                   /* none on a real driver: case_device.h */
 extern int peer;                                /* in a case of two: the socket to the other one */
 
 /* Leave the case with 1 and say where. */
@@ -33,7 +33,7 @@ extern int peer;                                /* in a case of two: the socket 
 typedef int case_body(void);
 
 /* The first thing in main: begins the program anew with the folder of <build> in LD_LIBRARY_PATH,
- * unless it is there. */
+ * unless it is there. Does nothing under TUTTI_TEST_CUDA=real: the machine's driver is found. */
 void cases_with(char **argv, const char *folder);
 
 /* Runs body in a child with these variables ("NAME=value", last one NULL) and gives its exit

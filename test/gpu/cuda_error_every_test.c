@@ -9,6 +9,7 @@
  * Here each function fails at its first and its last call, by one road if all call it alike; at all
  * calls, with all errors, by all roads, under TUTTI_PROVE. With sanitizers, which take five times
  * as long, a third of the functions by lot; TUTTI_TEST_SEED repeats it. */
+#include "case_device.h"
 #include "fault_scenario.h"
 
 #include <errno.h>
@@ -245,6 +246,8 @@ static void peers(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("fails at a chosen call"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const char *given = getenv("TUTTI_TEST_SEED");
     seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);

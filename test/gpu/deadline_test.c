@@ -3,6 +3,7 @@
  * to the staging, on its way to the result. All ranks get -ETIMEDOUT, and from then on their
  * buffers are theirs: nothing more is written into them, nobody has them open, and they may be
  * freed; the comm that is left works. By each road, of one message of each size. */
+#include "case_device.h"
 #include "gpu/streams.h"
 #include "group/comm.h"
 #include "host_compare.h"
@@ -24,6 +25,7 @@ enum what { CALLER, TO_STAGING, TO_RESULT, WHATS };  /* the stream that does not
 static enum what what;
 static size_t count;
 static CUstream held;
+static float host[MOST];                             /* of a rank, which is a process */
 
 /* What is ours is waited for by the call itself, and by peers whose memory it reads, up to a
  * second; so it is let go when the operation has failed. */
@@ -32,22 +34,22 @@ static void *lets_go(void *arg)
     const tutti_comm *world = arg;
     while (load_acquire64(&world->watch.slot->verdict) == 0)
         sched_yield();
-    fake.fakeHold(held, 0);
+    case_hold(held, 0);
     return NULL;
 }
 
 static void fill(CUdeviceptr at, float value)
 {
-    float *x = fake.fakePeek(at);
     for (size_t i = 0; i < count; i++)
-        x[i] = value;
+        host[i] = value;
+    case_put(at, host, count * sizeof *host);
 }
 
 static bool is(CUdeviceptr at, float value)
 {
-    const float *x = fake.fakePeek(at);
+    case_get(host, at, count * sizeof *host);
     for (size_t i = 0; i < count; i++)
-        if (memcmp(&x[i], &value, sizeof value) != 0)
+        if (memcmp(&host[i], &value, sizeof value) != 0)
             return false;
     return true;
 }
@@ -76,7 +78,7 @@ static int is_late(tutti_comm *world, int rank)
         held = what == CALLER
             ? own
             : world->gpu.streams->side[what == TO_STAGING ? STREAM_IN : STREAM_OUT].stream;
-        fake.fakeHold(held, 1);
+        case_hold(held, 1);
         call.stream = what == CALLER ? own : NULL;
         if (what == CALLER)
             OK(cu.cuMemsetD8Async(compare_in, 0, 4, own));
@@ -95,7 +97,7 @@ static int is_late(tutti_comm *world, int rank)
     /* the other thread did not get to run for a second: allowed then */
     bool lost = rank == LATE && world->gpu.streams->given_up;
     if (rank == LATE) {
-        fake.fakeHold(held, 0);
+        case_hold(held, 0);
         if (what != CALLER)
             YES(pthread_join(thread, NULL) == 0);
         OK(cu.cuCtxSynchronize());

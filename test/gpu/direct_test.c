@@ -3,7 +3,7 @@
  * devices, by processes and by threads, has the bits of the host's; where it cannot be, the staging
  * has them; and nothing is read of a buffer that its owner has got back. The driver ends a process
  * that reads what is freed, or what another one still writes. */
-#include "child_case.h"
+#include "case_device.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
@@ -105,14 +105,13 @@ static void fill(unsigned char *at, size_t bytes, uint64_t seed)
     }
 }
 
-struct room { CUdeviceptr at; unsigned char *host; };
+struct room { CUdeviceptr at; unsigned char *host, *seen; };
 
 static int enter_device(int rank)
 {
     CUcontext context;
-    const char *devices = getenv("FAKE_CUDA_DEVICES");
     return !case_cuda()
-        || cu.cuDevicePrimaryCtxRetain(&context, rank % (devices ? atoi(devices) : 1)) != 0
+        || cu.cuDevicePrimaryCtxRetain(&context, rank % case_devices()) != 0
         || cu.cuCtxSetCurrent(context) != 0;
 }
 
@@ -124,10 +123,10 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
     size_t send, recv;
     uint64_t factor[2] = { 0x4000400040004000u ^ (uint64_t)rank, 3 };
     tutti_call how = { .factor = d->op == TUTTI_PREMUL_SUM ? factor : NULL };
-    unsigned char *seen = fake.fakePeek(room->at);
+    unsigned char *seen = room->seen;
     lay_out(d, rank, tutti_size(world), &send, &recv);
     fill(room->host, ROOM, seed + (uint64_t)rank);
-    memcpy(seen, room->host, ROOM);
+    case_put(room->at, room->host, ROOM);
     CHECK_IS(call(d, room->host + send, room->host + recv, world, &how), 0);
     uint64_t mapped = load_relaxed64(&world->watch.mine->mapped);
     tutti_work *work = NULL;
@@ -145,6 +144,7 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
                 direct ? "went through the staging" : "did not", words);
         return 1;
     }
+    case_get(seen, room->at, ROOM);
     if (memcmp(seen, room->host, ROOM) != 0) {
         size_t i = 0;
         while (seen[i] == room->host[i])
@@ -156,10 +156,18 @@ static int do_one(tutti_comm *world, int rank, const struct deed *d, struct room
     return 0;
 }
 
+/* The host's two: what is to come out, and what is seen. */
 static int room_open(struct room *room)
 {
     room->host = malloc(ROOM);
-    return !room->host || cu.cuMemAlloc_v2(&room->at, ROOM) != 0;
+    room->seen = malloc(ROOM);
+    return !room->host || !room->seen;
+}
+
+static void room_close(struct room *room)
+{
+    free(room->host);
+    free(room->seen);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -169,12 +177,13 @@ static int every(tutti_comm *world, int rank)
     struct room room;
     CHECK_IS(enter_device(rank), 0);
     CHECK_IS(room_open(&room), 0);
+    CHECK_IS(cu.cuMemAlloc_v2(&room.at, ROOM), 0);
     for (int i = 0; i < DEEDS; i++)
         if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].direct))
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
     CHECK_IS(cu.cuMemFree_v2(room.at), 0);           /* at once: nobody has it open any more */
-    free(room.host);
+    room_close(&room);
     return 0;
 }
 
@@ -183,7 +192,7 @@ static int every_kept(tutti_comm *world, int rank)
     struct room room;
     void *at;
     CHECK_IS(enter_device(rank), 0);
-    room.host = malloc(ROOM);
+    CHECK_IS(room_open(&room), 0);
     CHECK_IS(tutti_cuda_alloc(&at, ROOM, -1, world), 0);
     room.at = (CUdeviceptr)(uintptr_t)at;
     for (int round = 0; round < 2; round++)
@@ -196,7 +205,7 @@ static int every_kept(tutti_comm *world, int rank)
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_cuda_free(at, world), 0);
     CHECK_IS(tutti_cuda_free(at, world), -EINVAL);
-    free(room.host);
+    room_close(&room);
     return 0;
 }
 
@@ -219,7 +228,7 @@ static void road(const char *name)
 static int every_mapped(tutti_comm *world, int rank)
 {
     enum { BLOCK = 2 << 20 };
-    struct room room = { 0, malloc(ROOM) };
+    struct room room;
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -229,6 +238,7 @@ static int every_mapped(tutti_comm *world, int rank)
                                CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemGenericAllocationHandle memory;
     CHECK_IS(enter_device(rank), 0);
+    CHECK_IS(room_open(&room), 0);
     CHECK_IS(cu.cuCtxGetDevice(&prop.location.id), 0);
     access.location.id = prop.location.id;
     CHECK_IS(cu.cuMemCreate(&memory, BLOCK, &prop, 0), 0);
@@ -254,7 +264,7 @@ static int every_mapped(tutti_comm *world, int rank)
     }
     CHECK_IS(cu.cuMemUnmap(room.at, BLOCK), 0);
     CHECK_IS(cu.cuMemAddressFree(room.at, BLOCK), 0);
-    free(room.host);
+    room_close(&room);
     return 0;
 }
 
@@ -272,12 +282,13 @@ static int ordered(tutti_comm *world, int rank)
     CHECK_IS(cu.cuMemAlloc_v2(&send, N * 4), 0);
     CHECK_IS(cu.cuMemAlloc_v2(&recv, N * 4), 0);
     CHECK_IS(cu.cuMemAlloc_v2(&apart, 4), 0);
-    int32_t *values = fake.fakePeek(from), *sums = fake.fakePeek(recv);
-    fake.fakeHold(other, 1);                         /* what never ends concerns nobody */
+    static int32_t values[N];
+    case_hold(other, 1);                             /* what never ends concerns nobody */
     CHECK_IS(cu.cuMemsetD8Async(apart, 0, 4, other), 0);
     for (int round = 1; round <= 5; round++) {
         for (int i = 1; i < N; i++)
             values[i] = round * i + rank;
+        case_put(from, values, sizeof values);
         CHECK_IS(cu.cuMemcpyDtoDAsync_v2(send, from, N * 4, stream), 0);
         CHECK_IS(cu.cuMemsetD8Async(recv, 0x77, N * 4, stream), 0);
         tutti_call how = { .stream = stream };
@@ -286,10 +297,11 @@ static int ordered(tutti_comm *world, int rank)
                  0);
         CHECK_IS(load_relaxed64(&world->watch.mine->mapped), 2 * world->seq + 1);
         int n = tutti_size(world);
+        case_get(values, recv, sizeof values);
         for (int i = 1; i < N; i++)
-            CHECK_IS(sums[i], n * round * i + n * (n - 1) / 2);
+            CHECK_IS(values[i], n * round * i + n * (n - 1) / 2);
     }
-    fake.fakeHold(other, 0);
+    case_hold(other, 0);
     CHECK_IS(cu.cuStreamSynchronize(other), 0);
     return 0;
 }

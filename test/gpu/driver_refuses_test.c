@@ -4,7 +4,7 @@
  * is over, or before the call; no memory on the device; no handles between processes, as in
  * containers that keep them apart. What is only a faster road ends nothing: the result is right,
  * and the reason is kept. */
-#include "child_case.h"
+#include "case_device.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
@@ -382,6 +382,8 @@ static void test_no_room(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("refuses what it is told to"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exclusive), cmocka_unit_test(test_freed),

@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
 /* What processes that share device memory can do wrong, and that the tests' driver finds it. A
  * wrong process is ended in the midst of it; the other one hears of that by its socket. */
+#include "case_device.h"
 #include "device_fixture.h"
 
 #include <setjmp.h>
@@ -182,6 +183,8 @@ static void order_between_processes_is_checked(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("ends who misuses it"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharing_is_checked),

@@ -1,6 +1,7 @@
 /* ctest: timeout=180 */
 /* Kernels, sharing, and whole programs on the tests' driver: what the real one answers, and that
  * what is right passes under random delays, whatever the seed. */
+#include "case_device.h"
 #include "device_fixture.h"
 
 #include "gpu/kernel.h"
@@ -351,6 +352,8 @@ static void right_programs_pass(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("ends who misuses it"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_are_run),

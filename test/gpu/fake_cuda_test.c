@@ -2,6 +2,7 @@
 /* The rules of the tests' driver, one after another: what the real one answers, ours has to answer,
  * or what is proved on it means nothing. And whole programs that are right: they pass under random
  * delays, whatever the seed. */
+#include "case_device.h"
 #include "device_fixture.h"
 
 #include "gpu/kernel.h"
@@ -393,6 +394,8 @@ static void streams_are_as_cudas(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("shows its memory to the CPU"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(begins_and_fails_as_cuda_does),

@@ -2,6 +2,8 @@
  * only the library meets the fault. */
 #include "fault_scenario.h"
 
+#include "case_device.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +22,22 @@ struct scenario_told *scenario_told(void) { return (struct scenario_told *)(void
 _Static_assert(sizeof(struct scenario_told) <= sizeof page->bytes, "fits");
 
 static void *address(CUdeviceptr at) { return (void *)(uintptr_t)at; }
-static float *host_of(void *at) { return fake.fakePeek((CUdeviceptr)(uintptr_t)at); }
+static CUdeviceptr device_of(void *at) { return (CUdeviceptr)(uintptr_t)at; }
+
+/* Of a rank, which is a process. */
+static float host[LARGE];
 
 static void fill(void *at, size_t n, int rank)
 {
     for (size_t i = 0; i < n; i++)
-        host_of(at)[i] = (float)((int)(i % 1000) + rank);
+        host[i] = (float)((int)(i % 1000) + rank);
+    case_put(device_of(at), host, n * sizeof *host);
+}
+
+static const float *see(void *at, size_t n)
+{
+    case_get(host, device_of(at), n * sizeof *host);
+    return host;
 }
 
 static bool is_sum(const float *x, size_t n, int ranks)
@@ -50,12 +62,12 @@ static int reduce(tutti_comm *comm, void *in, void *out, size_t n, bool as_work)
     tutti_call call = { .work = &work };
     fill(in, n, tutti_rank(comm));
     if (out != in)
-        memset(host_of(out), 0xee, n * sizeof(float));
+        case_fill(device_of(out), 0xee, n * sizeof(float));
     int r = tutti_all_reduce(in, out, n, TUTTI_F32, TUTTI_SUM, comm, as_work ? &call : NULL);
     if (as_work && r == 0)
         r = tutti_wait(work, -1);
     say(comm, r);
-    return r || is_sum(host_of(out), n, tutti_size(comm)) ? r : -EBADMSG;
+    return r || is_sum(see(out, n), n, tutti_size(comm)) ? r : -EBADMSG;
 }
 
 static int spread(tutti_comm *world, void *in, void *out, int rank)
@@ -63,7 +75,7 @@ static int spread(tutti_comm *world, void *in, void *out, int rank)
     void *at = rank == 0 ? in : out;
     fill(at, LARGE, rank);
     int r = tutti_broadcast(at, LARGE, TUTTI_F32, 0, world, NULL);
-    return r || is_sum(host_of(at), LARGE, 1) ? r : -EBADMSG;
+    return r || is_sum(see(at, LARGE), LARGE, 1) ? r : -EBADMSG;
 }
 
 static int gather(tutti_comm *world, void *in, void *out, int rank)
@@ -71,8 +83,10 @@ static int gather(tutti_comm *world, void *in, void *out, int rank)
     size_t each = LARGE / 4;
     fill(in, each, rank);
     int r = tutti_all_gather(in, out, each, TUTTI_F32, world, NULL);
-    for (size_t i = 0; i < each * (size_t)tutti_size(world) && r == 0; i++)
-        if (host_of(out)[i] != (float)((int)(i % each % 1000) + (int)(i / each)))
+    size_t all = each * (size_t)tutti_size(world);
+    const float *got = see(out, all);
+    for (size_t i = 0; i < all && r == 0; i++)
+        if (got[i] != (float)((int)(i % each % 1000) + (int)(i / each)))
             r = -EBADMSG;
     return r;
 }
@@ -114,7 +128,6 @@ static int step(tutti_comm *world, int at, int rank)
 /* It failed, at all of them: now on a comm of those who are left. */
 static void go_on(tutti_comm *world, int *result)
 {
-    static float host[LARGE];
     tutti_comm *left = world, *next;
     for (int i = SCENARIO_SHRINK;
          i <= SCENARIO_AGAIN && (result[i] = tutti_comm_shrink(left, &next)) == 0; i += 2) {
@@ -154,7 +167,7 @@ static int finish(tutti_comm *world, int rank, const uint64_t *before)
     t->result[rank][SCENARIO_END] = tutti_finalize(world);
     unsetenv("FAKE_CUDA_FAIL");
     for (int i = 0; rank == scenario_fault.rank && i < SCENARIO_SYMBOLS; i++)
-        t->calls[i] = fake.fakeCallsOf(scenario_symbols[i]) - before[i];
+        t->calls[i] = case_calls_of(scenario_symbols[i]) - before[i];
     if (cu.cuCtxSynchronize() == 0) {                /* else its context went with the fault */
         OK(cu.cuMemFree_v2(compare_in));
         OK(cu.cuMemFree_v2(compare_out));
@@ -175,7 +188,7 @@ static int run(tutti_comm *world, int rank, int times)
     if (compare_begin(world, LARGE, 0))
         return 1;
     for (int i = 0; i < SCENARIO_SYMBOLS; i++)
-        before[i] = fake.fakeCallsOf(scenario_symbols[i]);
+        before[i] = case_calls_of(scenario_symbols[i]);
     arm(rank, before);
     for (int i = 0; i < times * SCENARIO_OPS && error == 0; i++) {
         int at = i % SCENARIO_OPS;

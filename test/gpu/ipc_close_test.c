@@ -3,7 +3,7 @@
  * blocks nobody: the owner frees its memory at once, results stay right, what could not be closed
  * is not opened again, and the reason is said. A borrower that is killed with memory open holds
  * nothing: its lender unregisters, frees, leaves, and works on with those who are left. */
-#include "child_case.h"
+#include "case_device.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
@@ -24,8 +24,16 @@ enum { RANKS = 3, FAULTY = 1, COUNT = 40000, BYTES_ = COUNT * 4, LIFE_S = 60 };
 static CUdeviceptr send, recv;
 static bool leader;                                  /* the road; else peers */
 
-static float *host_of(CUdeviceptr at) { return fake.fakePeek(at); }
+static float host[COUNT];                            /* of a rank, which is a process */
+
 static void *address(CUdeviceptr at) { return (void *)(uintptr_t)at; }
+
+static void fill(CUdeviceptr at, int rank)
+{
+    for (int i = 0; i < COUNT; i++)
+        host[i] = (float)(i % 1000 + rank);
+    case_put(at, host, BYTES_);
+}
 
 static int begin(tutti_comm *world, int rank)
 {
@@ -33,39 +41,38 @@ static int begin(tutti_comm *world, int rank)
     CHECK(case_cuda());
     CHECK_IS(cu.cuMemAlloc_v2(&send, BYTES_), 0);
     CHECK_IS(cu.cuMemAlloc_v2(&recv, BYTES_), 0);
-    for (int i = 0; i < COUNT; i++)
-        host_of(send)[i] = (float)(i % 1000 + rank);
+    fill(send, rank);
     return 0;
 }
 
-static bool is_sum(const float *x, int n)
+static bool is_sum(CUdeviceptr at, int n)
 {
+    case_get(host, at, BYTES_);
     for (int i = 0; i < COUNT; i++)
-        if (x[i] != (float)(n * (i % 1000) + n * (n - 1) / 2))
+        if (host[i] != (float)(n * (i % 1000) + n * (n - 1) / 2))
             return false;
     return true;
 }
 
 static int all_reduce(tutti_comm *comm, CUdeviceptr from)
 {
-    memset(host_of(recv), 0xee, BYTES_);
+    case_fill(recv, 0xee, BYTES_);
     return tutti_all_reduce(address(from), address(recv), COUNT, TUTTI_F32, TUTTI_SUM, comm, NULL);
 }
 
 /* Of memory that stays open; nothing else is lent. */
 static int in_place(tutti_comm *comm, CUdeviceptr at)
 {
-    for (int i = 0; i < COUNT; i++)
-        host_of(at)[i] = (float)(i % 1000 + tutti_rank(comm));
+    fill(at, tutti_rank(comm));
     int r = tutti_all_reduce(address(at), address(at), COUNT, TUTTI_F32, TUTTI_SUM, comm, NULL);
-    return r || is_sum(host_of(at), tutti_size(comm)) ? r : -EBADMSG;
+    return r || is_sum(at, tutti_size(comm)) ? r : -EBADMSG;
 }
 
 /* How many pieces of so many that all have lent in place does this rank have open? */
 static int kept_open(int rank, int pieces) { return pieces * (leader && rank ? 1 : RANKS - 1); }
 
-static uint64_t opened(void) { return fake.fakeCallsOf("cuIpcOpenMemHandle_v2"); }
-static uint64_t freed(void) { return fake.fakeCallsOf("cuMemFree_v2"); }
+static uint64_t opened(void) { return case_calls_of("cuIpcOpenMemHandle_v2"); }
+static uint64_t freed(void) { return case_calls_of("cuMemFree_v2"); }
 
 /* ---- what cannot be closed ------------------------------------------------------------------- */
 
@@ -78,7 +85,7 @@ static int never_closes(tutti_comm *world, int rank)
         setenv("FAKE_CUDA_FAIL", "cuIpcCloseMemHandle:*:999", 1);
     for (int round = 0; round < 4; round++) {
         CHECK_IS(all_reduce(world, send), 0);
-        CHECK(is_sum(host_of(recv), RANKS));
+        CHECK(is_sum(recv, RANKS));
         CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))), 0);
         CHECK(rank != FAULTY || round == 0 || opened() == opens);        /* it is left alone */
         opens = opened();
@@ -119,14 +126,14 @@ static int keeps_and_never_closes(tutti_comm *world, int rank)
         if (rank == turn) {
             CHECK_IS(tutti_unregister(address(send), world), 0);
             CHECK_IS(tutti_cuda_free(early, world), 0);
-            CHECK_IS(freed(), before + 1);
+            CHECK_IS(freed(), before + case_counted(1));
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);
     }
     CHECK_IS(in_place(world, those[1]), 0);          /* the one that is left */
     uint64_t before = freed();
     CHECK_IS(tutti_finalize(world), 0);
-    if (freed() != before + 1) {
+    if (freed() != before + case_counted(1)) {
         fprintf(stderr, "rank %d: what it had of tutti_cuda_alloc is not freed at the end\n", rank);
         _exit(1);
     }
@@ -137,6 +144,7 @@ static int keeps_and_never_closes(tutti_comm *world, int rank)
 static void not_closed(void **state)
 {
     (void)state;
+    NEEDS_FAKE("refuses to close");
     /* for that driver it is open, and its owner frees it */
     setenv("FAKE_CUDA_MISUSE", "report", 1);
     setenv("FAKE_CUDA_END", "lax", 1);
@@ -174,7 +182,7 @@ static int borrower_dies(tutti_comm *world, int rank)
     uint64_t before = freed();
     CHECK_IS(tutti_unregister(address(send), world), 0);
     CHECK_IS(tutti_cuda_free(early, world), 0);
-    CHECK_IS(freed(), before + 1);                   /* not put off, nor is the next one */
+    CHECK_IS(freed(), before + case_counted(1));            /* not put off, nor is the next one */
     CHECK_IS(tutti_comm_shrink(world, &left), 0);
     CHECK_IS(in_place(left, those[1]), 0);
     CHECK_IS(tutti_comm_free(left), 0);
@@ -182,7 +190,7 @@ static int borrower_dies(tutti_comm *world, int rank)
     CHECK_IS(cu.cuMemFree_v2(recv), 0);
     before = freed();
     tutti_finalize(world);
-    if (freed() != before + 1) {
+    if (freed() != before + case_counted(1)) {
         fprintf(stderr, "rank %d: what the dead one had open is not freed at the end\n", rank);
         _exit(1);
     }

@@ -4,7 +4,7 @@
  * folder ends the process if anything is not ordered behind what it must see. */
 #include "oracle_device.h"
 
-#include "child_case.h"
+#include "case_device.h"
 #include "group/comm.h"
 
 #include <errno.h>
@@ -35,6 +35,7 @@ struct apart { void **pointer, *was; unsigned char *seen, *mem; size_t bytes; };
 static _Thread_local struct {
     tutti_comm *world, *comm;
     bool open;
+    int devices;                                     /* as many as the driver has */
     CUcontext context[ORACLE_DEVICES];
     CUstream blocking[ORACLE_DEVICES], own[ORACLE_DEVICES];
     void *slab[ORACLE_DEVICES];
@@ -63,6 +64,7 @@ static bool here_open(void)
     if (!case_cuda())
         return false;
     here.open = true;
+    here.devices = case_devices();
     void *at = mmap(NULL, (size_t)2 * MIRROR, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                     -1, 0);
     if (at == MAP_FAILED
@@ -71,7 +73,7 @@ static bool here_open(void)
         return false;
     here.mirror[0] = at;
     here.mirror[1] = here.mirror[0] + MIRROR;
-    for (int d = 0; d < ORACLE_DEVICES; d++) {
+    for (int d = 0; d < here.devices; d++) {
         CUdeviceptr slab = 0;
         if (!WELL(cuDevicePrimaryCtxRetain(&here.context[d], d))
             || !WELL(cuCtxSetCurrent(here.context[d]))
@@ -114,7 +116,7 @@ static bool on(void *arg, const struct oracle_part *p, bool send)
 
 static int device_of(const struct oracle_part *p)
 {
-    int devices = p->c->v[DIM_DEVICES] + 1;
+    int devices = p->c->v[DIM_DEVICES] + 1 < here.devices ? p->c->v[DIM_DEVICES] + 1 : here.devices;
     return p->c->salt >> 33 & 1 ? (int)(chance(p, 3) % (uint64_t)devices) : p->me % devices;
 }
 
@@ -180,14 +182,20 @@ static bool take(void *arg, const struct oracle_part *p, struct pieces *pieces, 
 {
     (void)arg;
     struct taken *t = &here.taken[!send];
+    if (!here_open())
+        return false;
     here.device = device_of(p);
-    if (!here_open() || !WELL(cuCtxSetCurrent(here.context[here.device])))
+    if (!WELL(cuCtxSetCurrent(here.context[here.device])))
         return false;
     pieces->offset = offset;
     if (!take_room(p, t, pieces_room(pieces), send))
         return false;
     pieces->device = true;
-    pieces_fill(pieces, t->mem, fake.fakePeek((CUdeviceptr)(uintptr_t)t->mem), offset);
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)t->mem;
+    unsigned char *seen = case_real() ? malloc(pieces_room(pieces)) : fake.fakePeek(at);
+    if (!seen)
+        return false;
+    pieces_fill(pieces, t->mem, seen, offset);
     return true;
 }
 
@@ -223,6 +231,8 @@ static void give(void *arg, struct pieces *pieces)
         abort();
     }
     *t = (struct taken){ .source = SOURCE_ALLOC };
+    if (case_real())
+        free(pieces->seen);
     *pieces = (struct pieces){ 0 };
 }
 
@@ -292,6 +302,24 @@ static bool apart_give(void)
     return whole;
 }
 
+static CUdeviceptr address_of(const struct pieces *pieces)
+{
+    return (CUdeviceptr)(uintptr_t)pieces->mem;
+}
+
+/* Where the CPU does not see the device's memory, what it has written is brought there, and what
+ * is there is brought back when the call has ended. */
+static void bring(const struct oracle_part *p, bool back)
+{
+    const struct pieces *both[] = { &p->send, &p->recv };
+    for (int i = 0; i < 2 && case_real(); i++) {
+        if (both[i]->device && back)
+            case_get(both[i]->seen, address_of(both[i]), pieces_room(both[i]));
+        else if (both[i]->device)
+            case_put(address_of(both[i]), both[i]->seen, pieces_room(both[i]));
+    }
+}
+
 static bool ready(void *arg, struct oracle_part *p, tutti_call *call)
 {
     (void)arg;
@@ -299,6 +327,7 @@ static bool ready(void *arg, struct oracle_part *p, tutti_call *call)
     int stream = p->c->v[DIM_STREAM];
     if (!apart_take(p))
         return false;
+    bring(p, false);
     if (!takes_part(p))
         return true;
     for (int i = 0; i < 2 && stream != STREAM_NOTHING; i++) {
@@ -306,16 +335,15 @@ static bool ready(void *arg, struct oracle_part *p, tutti_call *call)
         if (!both[i]->device || room > MIRROR)
             continue;
         memcpy(here.mirror[i], both[i]->seen, room);
-        memset(both[i]->seen, WRONG, room);
-        if (!WELL(cuMemcpyHtoDAsync_v2((CUdeviceptr)(uintptr_t)both[i]->mem, here.mirror[i], room,
-                                       stream_of(p))))
+        case_fill(address_of(both[i]), WRONG, room);
+        if (!WELL(cuMemcpyHtoDAsync_v2(address_of(both[i]), here.mirror[i], room, stream_of(p))))
             return false;
     }
     if (stream == STREAM_BLOCKING || stream == STREAM_OWN)
         call->stream = stream_of(p);
     CUcontext other = chance(p, 5) % 3 ? here.context[here.device]
         : chance(p, 6) % 2 ? NULL
-        : here.context[chance(p, 7) % ORACLE_DEVICES];
+        : here.context[chance(p, 7) % (uint64_t)here.devices];
     return stream == STREAM_NULL || stream == STREAM_BEFORE_NULL || WELL(cuCtxSetCurrent(other));
 }
 
@@ -331,11 +359,12 @@ static bool done(void *arg, struct oracle_part *p, struct text *why)
         return false;
     for (int i = 0; i < 2; i++)
         if (both[i]->device && pieces_room(both[i]) <= MIRROR
-            && !WELL(cuMemcpyDtoHAsync_v2(here.mirror[i], (CUdeviceptr)(uintptr_t)both[i]->mem,
+            && !WELL(cuMemcpyDtoHAsync_v2(here.mirror[i], address_of(both[i]),
                                           pieces_room(both[i]), stream_of(p))))
             return false;
     if (!WELL(cuStreamSynchronize(stream_of(p))))
         return false;
+    bring(p, true);
     for (int i = 0; i < 2; i++)
         if (both[i]->device && pieces_room(both[i]) <= MIRROR
             && memcmp(here.mirror[i], both[i]->seen, pieces_room(both[i])) != 0) {
@@ -363,11 +392,11 @@ bool oracle_device_end(tutti_comm *world)
 {
     int rank = tutti_rank(world);
     bool well = true;
-    for (int d = 0; d < ORACLE_DEVICES && here.open; d++)
+    for (int d = 0; d < here.devices; d++)
         if ((rank + d) % 2)
             well &= tutti_cuda_free(here.slab[d], world) == 0;
     well &= tutti_finalize(world) == 0;
-    for (int d = 0; d < ORACLE_DEVICES && here.open; d++) {
+    for (int d = 0; d < here.devices; d++) {
         well &= WELL(cuCtxSetCurrent(here.context[d])) && WELL(cuStreamDestroy_v2(here.blocking[d]))
             && WELL(cuStreamDestroy_v2(here.own[d]));
         if ((rank + d) % 2 == 0)
@@ -375,7 +404,7 @@ bool oracle_device_end(tutti_comm *world)
     }
     if (here.open)
         well &= WELL(cuMemHostUnregister(here.mirror[0]));
-    for (int d = 0; d < ORACLE_DEVICES && here.open; d++)
+    for (int d = 0; d < here.devices; d++)
         well &= WELL(cuDevicePrimaryCtxRelease_v2(d));
     return well;
 }

@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
 /* The tests' own PTX: each instruction against what its documentation says, branches that part and
  * meet, blocks that share memory, what is refused, and addresses that a kernel may not touch. */
+#include "case_device.h"
 #include "device_fixture.h"
 
 #include <setjmp.h>
@@ -441,6 +442,8 @@ static void addresses_are_checked(void **state)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("runs PTX step by step"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instructions_are_as_documented),

@@ -2,6 +2,7 @@
 /* The text of our kernels, run by the tests' driver, against the CPU's folds, bit for bit: every
  * type and operation, from 1 to 64 contributions, aligned and not, in place; every pair of 8-bit
  * floats; every 16-bit float against the special ones. */
+#include "case_device.h"
 #include "device_fixture.h"
 
 #include "kernel_check.h"
@@ -91,6 +92,8 @@ static void texts_are_of_what_there_is(void **unused)
 int main(int argc, char **argv)
 {
     (void)argc;
+    if (case_needs_fake("runs PTX step by step"))
+        return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_of_what_there_is),

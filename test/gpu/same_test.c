@@ -3,7 +3,7 @@
  * its copy: yes after each collective that gives all ranks the same, by every road; no on all ranks
  * if a byte of one of them is another. Asked by TUTTI_VERIFY=1 of all operations: device operations
  * raise no false alarm and are no way past one. By processes and by threads. */
-#include "child_case.h"
+#include "case_device.h"
 #include "support/ranks.h"
 
 #include <errno.h>
@@ -54,11 +54,12 @@ static int leave(struct place *p)
 static void fill(const struct place *p, size_t n)
 {
     unsigned x = (unsigned)p->rank * 977u + (unsigned)n;
-    float *in = fake.fakePeek(p->in);
+    float *in = p->host;
     for (size_t i = 0; i < n; i++) {
         x = x * 1664525u + 1013904223u;
         in[i] = (float)(x >> 8) * (i % 3 ? 1e-3f : 1e4f);
     }
+    case_put(p->in, in, n * sizeof(float));
 }
 
 static int give_all(tutti_comm *comm, const struct place *p, size_t n, int how)
@@ -75,17 +76,18 @@ static int give_all(tutti_comm *comm, const struct place *p, size_t n, int how)
  * last byte of rank `odd` is another. */
 static int ask(tutti_comm *comm, const struct place *p, CUdeviceptr at, size_t bytes, int odd)
 {
-    unsigned char *seen = fake.fakePeek(at);
+    unsigned char *seen = (unsigned char *)p->host, other;
     void *there = (void *)(uintptr_t)at;
     IS(tutti_same(there, bytes, comm, NULL), 1);
-    memcpy(p->host, seen, bytes);
+    case_get(seen, at, bytes);
+    other = seen[bytes - 1] ^ 1;
     IS(tutti_same(p->rank % 2 ? there : p->host, bytes, comm, NULL), 1);
     if (p->rank == odd)
-        seen[bytes - 1] ^= 1;
+        case_put(at + bytes - 1, &other, 1);
     IS(tutti_same(there, bytes, comm, NULL), 0);
     IS(tutti_same(p->rank == odd || p->rank % 2 ? there : p->host, bytes, comm, NULL), 0);
     if (p->rank == odd)
-        seen[bytes - 1] ^= 1;
+        case_put(at + bytes - 1, &seen[bytes - 1], 1);
     return 0;
 }
 
@@ -105,16 +107,10 @@ static int every(tutti_comm *comm, const struct place *p)
     return 0;
 }
 
-static int devices_now(void)
-{
-    const char *s = getenv("FAKE_CUDA_DEVICES");
-    return s ? atoi(s) : 1;
-}
-
 static int alike(tutti_comm *world, int rank)
 {
     struct place p;
-    return enter(&p, rank, devices_now()) || every(world, &p) || leave(&p);
+    return enter(&p, rank, case_devices()) || every(world, &p) || leave(&p);
 }
 
 static int alike_of_process(tutti_comm *world, int rank)
@@ -171,7 +167,6 @@ static int no_false_alarm(tutti_comm *comm, const struct place *p)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
             size_t n = sizes[s] / RANKS * RANKS;
             fill(p, n);
-            memcpy(p->host, fake.fakePeek(p->in), n * sizeof(float));
             IS(give_all(comm, p, n, how), 0);
             /* Of mixed ranks, and of all on the host, in between. */
             IS(tutti_all_reduce(p->rank == 1 ? p->host : (void *)(uintptr_t)p->in,
@@ -210,7 +205,7 @@ static int no_way_past(tutti_comm *world, const struct place *p)
 static int verified(tutti_comm *world, int rank)
 {
     struct place p;
-    return enter(&p, rank, devices_now()) || no_false_alarm(world, &p) || no_way_past(world, &p)
+    return enter(&p, rank, case_devices()) || no_false_alarm(world, &p) || no_way_past(world, &p)
         || every(world, &p) || leave(&p);
 }
 
