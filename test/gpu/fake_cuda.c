@@ -16,6 +16,8 @@
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
+ *   FAKE_CUDA_DRAIN=1        cuMemFree and cuIpcCloseMemHandle wait for all that is under way in
+ *                            the context, as an H100's driver does
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
  *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is
  *                            not looked at
@@ -80,6 +82,7 @@ CUresult cuInit(unsigned flags)
     fake.report_only = environment_is("FAKE_CUDA_MISUSE", "report");
     fake.pinned_only = environment_is("FAKE_CUDA_PINNED", "require");
     fake.no_poison = environment_is("FAKE_CUDA_POISON", "0");
+    fake.drain = environment_is("FAKE_CUDA_DRAIN", "1");
     fake.pid = getpid();
     fake.ready = true;
     return 0;

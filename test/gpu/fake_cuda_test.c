@@ -154,6 +154,7 @@ static int cpu_writes(void)
 static int memory(void)
 {
     CUdeviceptr a, b, base;
+    CUcontext context;
     size_t bytes;
     unsigned long long first, second;
     unsigned type;
@@ -166,6 +167,11 @@ static int memory(void)
     IS(base, a);
     IS(bytes, 1000);
     IS(cu.cuMemGetAddressRange_v2(&base, &bytes, a + 1000), CUDA_ERROR_NOT_FOUND);
+    OK(cu.cuCtxGetCurrent(&context));
+    OK(cu.cuCtxSetCurrent(NULL));               /* a thread without a context may ask less */
+    IS(cu.cuMemGetAddressRange_v2(&base, &bytes, a), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cu.cuPointerGetAttribute(&first, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
+    OK(cu.cuCtxSetCurrent(context));
     OK(cu.cuPointerGetAttribute(&first, CU_POINTER_ATTRIBUTE_BUFFER_ID, a + 1));
     IS(cu.cuMemFree_v2(a + 512), CUDA_ERROR_INVALID_VALUE);
     OK(cu.cuMemFree_v2(a));
@@ -384,10 +390,26 @@ static int two_devices(void)
     return fixture_end();
 }
 
+/* Not the work that touches what is given back: all of the context's. */
+static int giving_back_waits(void)
+{
+    CUdeviceptr apart;
+    if (fixture_begin(true))
+        return 1;
+    OK(cu.cuMemAlloc_v2(&apart, 4096));
+    OK(cu.cuMemsetD8Async(dev, 1, BYTES, s1));
+    OK(cu.cuMemFree_v2(apart));
+    OK(cu.cuStreamQuery(s1));
+    OK(cu.cuMemcpyDtoHAsync_v2(host, dev, BYTES, s1));
+    OK(cu.cuStreamSynchronize(s1));
+    return fixture_end();
+}
+
 static void streams_are_as_cudas(void **state)
 {
     (void)state;
     PASSES(streams, "FAKE_CUDA_DELAY_US=300", NULL);
+    PASSES(giving_back_waits, "FAKE_CUDA_DRAIN=1", "FAKE_CUDA_DELAY_US=20000", NULL);
     PASSES(two_devices, "FAKE_CUDA_DEVICES=2", "FAKE_CUDA_DELAY_US=300", NULL);
 }
 

@@ -168,7 +168,7 @@ struct fake {
     struct order host;                      /* what all threads of the host together have seen */
     unsigned delay_us;
     uint64_t seed;
-    bool report_only, pinned_only, no_poison;
+    bool report_only, pinned_only, no_poison, drain;
 };
 
 extern struct fake fake;
@@ -231,6 +231,9 @@ void op_touch(struct op *op, struct range *range, uint64_t begin, uint64_t bytes
 void stream_enqueue(struct CUstream_st *stream, struct op *op);
 /* the host does, and has then seen it */
 CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
+/* Under FAKE_CUDA_DRAIN=1: waits for all that is under way in the context. The host is not taken to
+ * have seen it, since nothing promises it. */
+void context_drain(const struct CUctx_st *context);
 struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags);
 void host_saw(struct CUstream_st *stream, uint64_t seq);
 

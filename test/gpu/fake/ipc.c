@@ -158,6 +158,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr at)
     count_out(r->memory->header);
     if (--r->opens == 0) {
         range_idle(r, __func__);
+        context_drain(context);
         range_give(r);
     }
     return error;

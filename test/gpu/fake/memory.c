@@ -218,6 +218,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
                         r->memory->bytes, pid);
     }
     CUresult late = range_idle(r, __func__);
+    context_drain(context);
     atomic_store(&h->freed, 1);
     range_give(r);
     return error ? error : late;
@@ -226,6 +227,10 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
     ENTER;
+    struct CUctx_st *context = NULL;
+    CUresult error = context_current(&context, false);
+    if (error)
+        return error;
     struct range *r = range_of(at);
     if (!r || r->kind == RANGE_RESERVED)
         return CUDA_ERROR_NOT_FOUND;

@@ -30,6 +30,16 @@ CUresult stream_wait(struct CUstream_st *stream, uint64_t seq)
     return context_check(stream->context, false);
 }
 
+void context_drain(const struct CUctx_st *context)
+{
+    for (int i = 0; fake.drain && i < fake.streams; i++) {
+        struct CUstream_st *stream = fake.stream[i];
+        uint64_t now = stream->enqueued;
+        while (stream->context == context && stream->done < now)
+            pthread_cond_wait(&fake.ended, &fake.lock);
+    }
+}
+
 static void sleep_at_random(struct CUstream_st *stream)
 {
     uint64_t us = fake_random(&stream->random) % (fake.delay_us + 1u);
