@@ -110,9 +110,13 @@ device() { # NAME OPTION...: a run of perf/device for part of the time
 }
 step_short() { device short --seconds 30 --ranks 2,8 --most 64M; } # the roads, shortly
 step_kept() { device kept --seconds 420 --ranks 2,4,8; } # the roads, memory of tutti_cuda_alloc
-steps="machine facts costs short driver tests kernels doctor kept"
+# the roads once more with memory of cuMemAlloc, of cuMemCreate, beside kernels of the program's own
+step_plain() { device plain --memory plain --seconds 90 --ranks 2,8 --most 256M; } # cuMemAlloc
+step_vmm() { device vmm --memory vmm --seconds 60 --ranks 2,8 --most 256M; } # cuMemCreate
+step_busy() { device busy --busy 5 --seconds 60 --ranks 2,8 --most 64M; } # beside own kernels
+steps="machine facts costs short plain driver tests kernels doctor vmm busy kept"
 declare -A bound=([machine]=60 [facts]=120 [costs]=150 [driver]=60 [tests]=600 [kernels]=300
-  [doctor]=60 [short]=90 [kept]=480)
+  [doctor]=60 [plain]=120 [vmm]=90 [busy]=90 [short]=90 [kept]=480)
 test_seconds=90
 if [ -n "$quick" ]; then
   export TUTTI_ORACLE_CASES=${TUTTI_ORACLE_CASES:-60} TUTTI_KILLS=${TUTTI_KILLS:-2}
@@ -136,7 +140,7 @@ fi
 [ ! -d "$bin/lib" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$bin/lib"
 export TUTTI_TEST_CUDA=real TUTTI_TUNED=none
 export -f step_machine step_facts step_costs step_driver step_tests step_kernels step_doctor \
-  step_short step_kept device
+  step_short step_kept step_plain step_vmm step_busy device
 export bin out quick tests test_seconds
 
 worst=0 begin=$SECONDS rows=()

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <tutti_cuda.h>
 
-enum { PATTERN = 262139 };                           /* floats; a prime */
+/* PATTERN: floats; a prime. PIECE: of cuMemCreate, as large as PyTorch's */
+enum { PATTERN = 262139, PIECE = 20 << 20 };
 
 static float value(int rank, size_t i)
 {
@@ -33,37 +34,81 @@ static int make_patterns(struct bench *b)
     return 0;
 }
 
-static int room_of(struct bench *b, CUdeviceptr *at, size_t bytes, bool cuda_alloc)
+static size_t whole(const struct bench *b, size_t bytes)
+{
+    return (bytes + b->piece_bytes - 1) / b->piece_bytes * b->piece_bytes;
+}
+
+/* Twice the addresses, so that the reservation is not the memory. What could not be mapped goes
+ * with the process. */
+static CUresult map_pieces(struct bench *b, CUdeviceptr *at, size_t bytes)
+{
+    const struct cuda_api *call = &b->driver->call;
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
+    };
+    CUmemAccessDesc access = { prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    b->piece_bytes = PIECE;
+    size_t all = whole(b, bytes);
+    CUresult error = call->cuMemAddressReserve(at, 2 * all, 0, 0, 0);
+    for (size_t i = 0; i < all && !error; i += PIECE) {
+        CUmemGenericAllocationHandle handle;
+        error = call->cuMemCreate(&handle, PIECE, &prop, 0);
+        if (error)
+            break;
+        error = call->cuMemMap(*at + i, PIECE, 0, handle, 0);
+        if (!error)
+            error = call->cuMemSetAccess(*at + i, PIECE, &access, 1);
+        call->cuMemRelease(handle);
+    }
+    return error;
+}
+
+static void unmap_pieces(struct bench *b, CUdeviceptr at)
+{
+    size_t all = whole(b, b->room);
+    for (size_t i = 0; i < all; i += PIECE)
+        b->driver->call.cuMemUnmap(at + i, PIECE);
+    b->driver->call.cuMemAddressFree(at, 2 * all);
+}
+
+static int room_of(struct bench *b, CUdeviceptr *at, size_t bytes)
 {
     void *got = NULL;
-    int error = cuda_alloc ? tutti_cuda_alloc(&got, bytes, 0, b->world)
-                           : driver_error(b->driver->call.cuMemAlloc_v2(at, bytes));
-    if (cuda_alloc)
-        *at = (CUdeviceptr)(uintptr_t)got;
+    if (b->memory == MEMORY_PLAIN)
+        return driver_error(b->driver->call.cuMemAlloc_v2(at, bytes));
+    if (b->memory == MEMORY_VMM)
+        return driver_error(map_pieces(b, at, bytes));
+    int error = tutti_cuda_alloc(&got, bytes, 0, b->world);
+    *at = (CUdeviceptr)(uintptr_t)got;
     return error;
 }
 
 /* All ranks have so much, or less for all: a GPU may be too small for eight times the largest. */
-static int take_room(struct bench *b, size_t most, bool cuda_alloc)
+static int take_room(struct bench *b, size_t most)
 {
     for (b->room = most; b->room >= 4096; b->room /= 4) {
-        int all = 0, error = room_of(b, &b->send, b->room, cuda_alloc);
+        int all = 0, error = room_of(b, &b->send, b->room);
         if (!error)
-            error = room_of(b, &b->recv, b->room, cuda_alloc);
+            error = room_of(b, &b->recv, b->room);
         int mine = error ? 1 : 0;
         int met = tutti_all_reduce(&mine, &all, 1, TUTTI_I32, TUTTI_MAX, b->world, NULL);
         if (met < 0 || !all)
             return met;
-        bench_close(b, cuda_alloc);
+        bench_close(b);
     }
     return -ENOMEM;
 }
 
-int bench_open(struct bench *b, tutti_comm *world, size_t most, bool cuda_alloc, char *why,
+int bench_open(struct bench *b, tutti_comm *world, size_t most, enum memory memory, char *why,
                size_t room)
 {
     struct text text = { why, room, 0 };
-    *b = (struct bench){ .world = world, .rank = tutti_rank(world), .ranks = tutti_size(world) };
+    *b = (struct bench){
+        .world = world, .rank = tutti_rank(world), .ranks = tutti_size(world), .memory = memory
+    };
     text_clear(&text);
     int error = driver_open(&b->driver, &text);
     if (error)
@@ -77,18 +122,20 @@ int bench_open(struct bench *b, tutti_comm *world, size_t most, bool cuda_alloc,
         return driver_failed(&b->driver->call, "the GPU's context", said, &text);
     error = make_patterns(b);
     if (!error)
-        error = take_room(b, most, cuda_alloc);
+        error = take_room(b, most);
     if (error)
         text_add(&text, "no room for buffers: %s", tutti_strerror(error));
     return error;
 }
 
-void bench_close(struct bench *b, bool cuda_alloc)
+void bench_close(struct bench *b)
 {
     CUdeviceptr *all[] = { &b->send, &b->recv };
     for (int i = 0; i < 2; i++) {
-        if (*all[i] && cuda_alloc)
+        if (*all[i] && b->memory == MEMORY_KEPT)
             tutti_cuda_free((void *)(uintptr_t)*all[i], b->world);
+        else if (*all[i] && b->memory == MEMORY_VMM)
+            unmap_pieces(b, *all[i]);
         else if (*all[i])
             b->driver->call.cuMemFree_v2(*all[i]);
         *all[i] = 0;

@@ -68,7 +68,14 @@ struct meeting {
     unsigned char id[128];
 };
 
+/* Where a rank's buffers come from: tutti_cuda_alloc, which peers keep open; cuMemAlloc;
+ * cuMemCreate piece by piece in a reservation, as PyTorch's expandable segments. */
+enum memory { MEMORY_KEPT, MEMORY_PLAIN, MEMORY_VMM, MEMORIES };
+extern const char *const memory_names[MEMORIES];
+
 struct options {
+    enum memory memory;                              /* of our roads */
+    double busy_ms;                                  /* a rank's own kernels are so long; 0: none */
     int ranks[LISTS_MOST], lists;
     size_t sizes[SIZES_MOST];
     int size_count;
@@ -86,7 +93,13 @@ struct board {
 
 /* One job of ranks: `first` to `end` of the board's points, all of one system and number of ranks;
  * so many nanoseconds for all. */
-struct part { struct board *board; int first, end, ranks; double ns; bool quick; };
+struct part {
+    struct board *board;
+    int first, end, ranks;
+    double ns, busy_ms;
+    bool quick;
+    enum memory memory;
+};
 
 /* Why the GPU cannot be measured on, in words; 0: it can. In a child. */
 int floors_measure(struct floors *f, bool quick);
@@ -128,13 +141,14 @@ struct bench {
     CUstream stream;
     tutti_comm *world;
     int rank, ranks;
+    enum memory memory;
     CUdeviceptr send, recv;
-    size_t room;
+    size_t room, piece_bytes;                        /* of cuMemCreate; 0: no such memory */
     float *pattern, *piece;                          /* of all ranks; scratch */
 };
-int bench_open(struct bench *b, tutti_comm *world, size_t most, bool cuda_alloc, char *why,
+int bench_open(struct bench *b, tutti_comm *world, size_t most, enum memory memory, char *why,
                size_t room);
-void bench_close(struct bench *b, bool cuda_alloc);
+void bench_close(struct bench *b);
 /* elements differ by place and rank */
 int  bench_fill(struct bench *b, enum doing kind, size_t bytes);
 /* all of recv; -EBADMSG: not what it should be */

@@ -23,6 +23,8 @@ const char *const system_names[SYSTEMS] = {
     "pinned", "leader", "peers", "gloo", "nccl", "nccl+switch"
 };
 
+const char *const memory_names[MEMORIES] = { "kept", "plain", "vmm" };
+
 static const char help[] =
     "usage: device [options]\n"
     "\n"
@@ -33,6 +35,9 @@ static const char help[] =
     "  --seconds S      for everything; default 420\n"
     "  --ranks LIST     numbers of ranks, 2 to 16; default 2,4,8\n"
     "  --most BYTES     largest result of a rank; default 1G; the smallest is 1K\n"
+    "  --memory WHICH   of our buffers: kept, of tutti_cuda_alloc (default); plain, of\n"
+    "                   cuMemAlloc; vmm, of cuMemCreate, as PyTorch's expandable segments\n"
+    "  --busy MS        each rank has kernels of its own running, so long each\n"
     "  --out FILE       all figures, a JSON object a line; default device.jsonl\n"
     "  --quick          seconds, small sizes; shows that it works, the figures mean nothing\n"
     "  -h, --help       this\n"
@@ -70,12 +75,23 @@ static void take_sizes(struct options *o, uint64_t most)
         o->sizes[o->size_count++] = bytes;
 }
 
+static void take_memory(struct options *o, const char *word)
+{
+    for (int i = 0; i < MEMORIES; i++)
+        if (!strcmp(word, memory_names[i])) {
+            o->memory = (enum memory)i;
+            return;
+        }
+    mistake("--memory wants kept, plain or vmm", word);
+}
+
 static void take_options(struct options *o, int argc, char **argv)
 {
     static const struct option all[] = {
         { "seconds", required_argument, NULL, 's' },
         { "ranks", required_argument, NULL, 'r' }, { "most", required_argument, NULL, 'm' },
         { "out", required_argument, NULL, 'o' }, { "quick", no_argument, NULL, 'q' },
+        { "memory", required_argument, NULL, 'k' }, { "busy", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
     };
     uint64_t most = LARGEST;
@@ -97,6 +113,12 @@ static void take_options(struct options *o, int argc, char **argv)
             break;
         case 'o': o->out = optarg; break;
         case 'q': o->quick = true; break;
+        case 'k': take_memory(o, optarg); break;
+        case 'b':
+            o->busy_ms = strtod(optarg, &end);
+            if (*end || !(o->busy_ms > 0 && o->busy_ms <= 1000))
+                mistake("--busy wants milliseconds, above 0, up to 1000", optarg);
+            break;
         case 'h': fputs(help, stdout); exit(0);
         default: exit(USAGE);
         }
@@ -158,7 +180,8 @@ static void measure(struct board *b, const struct options *o)
         const struct point *p = &b->point[first];
         double left = o->seconds - stamp_seconds();
         struct part part = {
-            .board = b, .first = first, .end = end, .ranks = p->ranks, .quick = o->quick
+            .board = b, .first = first, .end = end, .ranks = p->ranks, .quick = o->quick,
+            .memory = o->memory, .busy_ms = o->busy_ms
         };
         part.ns = 1e9 * left * (end - first) / (b->points - first);
         show((double)first / b->points, system_names[p->system], p->ranks);

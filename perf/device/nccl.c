@@ -113,7 +113,7 @@ static int body(tutti_comm *world, void *arg)
     unique_id id;
     int error = load(&nccl, why, sizeof why);
     if (!error)
-        error = bench_open(&b, world, part->board->point[part->end - 1].bytes, false, why,
+        error = bench_open(&b, world, part->board->point[part->end - 1].bytes, MEMORY_PLAIN, why,
                            sizeof why);
     if (error) {
         part_refuse(part, why);
@@ -140,7 +140,7 @@ static int body(tutti_comm *world, void *arg)
         tutti_comm_abort(world, why);
     } else {
         nccl.end(own.comm);
-        bench_close(&b, false);
+        bench_close(&b);
     }
     return error != 0;
 }

@@ -3,11 +3,14 @@
  * so leader and peers are told to take nothing for small; pinned is left as it is. */
 #include "device/device.h"
 
+#include "base/atomic.h"
 #include "base/text.h"
+#include "device/spin.h"
 #include "gpu/ipc_export.h"
 #include "harness/stamp.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +159,65 @@ static int measure(struct bench *b, struct meeting *meeting, struct point *p)
     return error;
 }
 
+/* ---- a program's own kernels, meanwhile ------------------------------------------------------ */
+
+/* One is always under way, and one behind it. */
+struct busy {
+    double ms;                                       /* of each; 0: there are none */
+    const struct bench *bench;
+    pthread_t thread;
+    struct spin spin;
+    CUstream stream;
+    shared32 stop;
+    bool begun;
+};
+
+static void *be_busy(void *arg)
+{
+    struct busy *y = arg;
+    const struct cuda_api *call = &y->bench->driver->call;
+    CUevent done[2] = { NULL };
+    CUresult error = call->cuCtxSetCurrent(y->bench->context);
+    for (int i = 0; i < 2 && !error; i++)
+        error = call->cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
+    for (unsigned turn = 0; !error && !load_acquire32(&y->stop); turn++) {
+        error = call->cuEventSynchronize(done[turn % 2]);
+        if (!error)
+            error = spin_start(&y->spin, y->ms, y->stream);
+        if (!error)
+            error = call->cuEventRecord(done[turn % 2], y->stream);
+    }
+    call->cuStreamSynchronize(y->stream);
+    for (int i = 0; i < 2; i++)
+        if (done[i])
+            call->cuEventDestroy_v2(done[i]);
+    return NULL;
+}
+
+static int busy_begin(struct busy *y, const struct bench *b, char *why, size_t room)
+{
+    y->bench = b;
+    if (y->ms <= 0)
+        return 0;
+    CUresult error = b->driver->call.cuStreamCreate(&y->stream, CU_STREAM_NON_BLOCKING);
+    if (!error)
+        error = spin_open(&y->spin, &b->driver->call, y->stream);
+    y->begun = !error && pthread_create(&y->thread, NULL, be_busy, y) == 0;
+    if (!y->begun)
+        snprintf(why, room, "no kernel to keep the GPU busy: CUDA error %d", error);
+    return y->begun ? 0 : -EIO;
+}
+
+static void busy_end(struct busy *y)
+{
+    if (!y->begun)
+        return;
+    store_release32(&y->stop, 1);
+    pthread_join(y->thread, NULL);
+    spin_close(&y->spin);
+    y->bench->driver->call.cuStreamDestroy_v2(y->stream);
+}
+
 static int body(tutti_comm *world, void *arg)
 {
     struct part *part = arg;
@@ -163,7 +225,11 @@ static int body(tutti_comm *world, void *arg)
     struct bench b;
     char why[WORDS] = "";
     double begin = stamp_seconds();
-    int error = bench_open(&b, world, board->point[part->end - 1].bytes, true, why, sizeof why);
+    struct busy busy = { .ms = part->busy_ms };
+    int error = bench_open(&b, world, board->point[part->end - 1].bytes, part->memory, why,
+                           sizeof why);
+    if (!error)
+        error = busy_begin(&busy, &b, why, sizeof why);
     if (error)
         tutti_comm_abort(world, why);
     for (int i = part->first; i < part->end && !error; i++) {
@@ -184,7 +250,8 @@ static int body(tutti_comm *world, void *arg)
     }
     if (error && error != -ECANCELED)                /* whoever comes first says what it was */
         part_refuse(part, why);
-    bench_close(&b, true);
+    busy_end(&busy);
+    bench_close(&b);
     return error != 0;
 }
 

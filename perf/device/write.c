@@ -152,6 +152,10 @@ void write_table(const struct board *b, const struct options *o)
 {
     if (o->quick)
         printf("--quick: it works; the figures mean nothing.\n");
+    if (o->memory != MEMORY_KEPT)
+        printf("Our buffers are of %s.\n", o->memory == MEMORY_VMM ? "cuMemCreate" : "cuMemAlloc");
+    if (o->busy_ms > 0)
+        printf("Each rank has kernels of its own running, of %g ms.\n", o->busy_ms);
     write_floors(&b->floors);
     for (int k = 0; k < DOINGS; k++)
         for (int l = 0; l < o->lists; l++)
@@ -190,8 +194,9 @@ static void write_head(FILE *to, const struct board *b, const struct options *o)
     write_string(to, "cpu", m.cpu);
     fprintf(to, ", \"cpus\": %d, ", m.cpus);
     write_string(to, "system", m.system);
-    fprintf(to, ", \"date\": \"%s\", \"seconds\": %g, \"quick\": %s}\n", m.date, o->seconds,
-            o->quick ? "true" : "false");
+    fprintf(to, ", \"date\": \"%s\", \"seconds\": %g, \"quick\": %s, "
+            "\"memory\": \"%s\", \"busy_ms\": %g}\n", m.date, o->seconds,
+            o->quick ? "true" : "false", memory_names[o->memory], o->busy_ms);
     fprintf(to,
             "{\"what\": \"floors\", \"copy_bytes\": %zu, \"device_to_host\": %.6g, "
             "\"host_to_device\": %.6g, \"both_each_way\": %.6g, "
