@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static bool slow;                                   /* not a GPU: sizes and time
 
 static void line(const char *what, double ns, double low, double high, int samples)
 {
-    printf("%-68s %12.2f us", what, ns * 1e-3);
+    printf("%-84s %12.2f us", what, ns * 1e-3);
     if (samples > 1)
         printf("   (%.2f to %.2f)", low * 1e-3, high * 1e-3);
     printf("\n");
@@ -54,7 +55,7 @@ static void say(struct series *s, const char *format, ...)
     if (s->n)
         line(what, series_median(s), series_quantile(s, 0.25), series_quantile(s, 0.75), (int)s->n);
     else
-        printf("%-68s            -\n", what);
+        printf("%-84s            -\n", what);
     s->n = 0;
 }
 
@@ -363,31 +364,74 @@ static void imports(void)
 
 /* ---- host memory, kernels -------------------------------------------------------------------- */
 
-/* Small copies out of registered memory and into it: not by the copy engine, if the figure of a
- * device that other processes use, too, is much larger. */
-static void small_copies(void)
+/* ---- small copies ---------------------------------------------------------------------------- */
+
+enum way { TO_DEVICE, TO_HOST, TO_DEVICE_AS_DEVICE, TO_DEVICE_ANY, KERNEL, WAYS };
+static const char *const way_names[WAYS] = {
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync from the host's address",
+    "cuMemcpyAsync to the device", "a kernel"
+};
+
+static CUresult copy(enum way way, CUdeviceptr d, char *host, CUdeviceptr seen, size_t bytes)
+{
+    switch (way) {
+    case TO_DEVICE: return cu->cuMemcpyHtoDAsync_v2(d, host, bytes, stream);
+    case TO_HOST: return cu->cuMemcpyDtoHAsync_v2(host, d, bytes, stream);
+    case TO_DEVICE_AS_DEVICE: return cu->cuMemcpyDtoDAsync_v2(d, seen, bytes, stream);
+    case TO_DEVICE_ANY: return cu->cuMemcpyAsync(d, seen, bytes, stream);
+    case KERNEL: return spin.function ? spin_start(&spin, 0.0001, stream) : CUDA_ERROR_NOT_FOUND;
+    case WAYS: break;
+    }
+    return CUDA_ERROR_UNKNOWN;
+}
+
+/* Out of registered memory and into it, and waited for. */
+static void small_copies(const char *beside_what)
 {
     static const size_t sizes[] = { 64, 4 * KIBI, 16 * KIBI, 32 * KIBI, 64 * KIBI, 256 * KIBI };
-    struct series up = { NULL, 0, 0 }, down = { NULL, 0, 0 };
-    CUdeviceptr d;
+    struct series s = { NULL, 0, 0 };
+    CUdeviceptr d, seen;
     char *at = mmap(NULL, MEBI, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    memset(at, 1, MEBI);
-    if (cu->cuMemAlloc_v2(&d, MEBI) || cu->cuMemHostRegister_v2(at, MEBI, 3))
+    if (cu->cuMemAlloc_v2(&d, MEBI) || cu->cuMemHostRegister_v2(at, MEBI, 3)
+        || cu->cuMemHostGetDevicePointer_v2(&seen, at, 0))
         return;
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        for (int i = 0; i < 200; i++) {
-            uint64_t start = stamp_now();
-            cu->cuMemcpyHtoDAsync_v2(d, at, sizes[k], stream);
-            cu->cuStreamSynchronize(stream);
-            series_add(&up, ns_since(start));
-            start = stamp_now();
-            cu->cuMemcpyDtoHAsync_v2(at, d, sizes[k], stream);
-            cu->cuStreamSynchronize(stream);
-            series_add(&down, ns_since(start));
+    for (int way = 0; way < WAYS; way++)
+        for (size_t k = 0; k < (way == KERNEL ? 1 : sizeof sizes / sizeof sizes[0]); k++) {
+            for (int i = 0; i < (slow ? 5 : 200); i++) {
+                uint64_t start = stamp_now();
+                if (copy((enum way)way, d, at, seen, sizes[k]) || cu->cuStreamSynchronize(stream))
+                    break;
+                series_add(&s, ns_since(start));
+            }
+            say(&s, "%s of %zu bytes, waited for%s", way_names[way], sizes[k], beside_what);
         }
-        say(&up, "%zu bytes to the device and waited for", sizes[k]);
-        say(&down, "%zu bytes to the host and waited for", sizes[k]);
+}
+
+static void copies_alone(void)
+{
+    if (begin())
+        small_copies("");
+}
+
+/* Another process does the same all the time: what is done by the part of the GPU that runs kernels
+ * waits until it is that process's turn no more; what a copy engine does does not. */
+static void copies_beside(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        CUdeviceptr d;
+        char *at = mmap(NULL, MEBI, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (!begin() || cu->cuMemAlloc_v2(&d, MEBI) || cu->cuMemHostRegister_v2(at, MEBI, 3))
+            _exit(1);
+        while (!copy(spin.function ? KERNEL : TO_DEVICE, d, at, 0, 64)
+               && !cu->cuStreamSynchronize(stream))
+            continue;
+        _exit(0);
     }
+    if (begin())
+        small_copies(", another process with kernels");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
 }
 
 static void registering(void)
@@ -414,7 +458,6 @@ static void registering(void)
     }
     say(&s, "cuMemHostRegister of 64 MiB, a kernel of 20 ms in the context");
     say(&gone, "cuMemHostUnregister of 64 MiB, a kernel of 20 ms in the context");
-    small_copies();
     CUdeviceptr d;
     if (cu->cuMemAlloc_v2(&d, bytes))
         return;
@@ -574,7 +617,7 @@ int main(int argc, char **argv)
 {
     static void (*const groups[])(void) = {
         opening, imports, small, memory, mapping, registering, registering_at_once, kernels_cold,
-        kernels, polled
+        kernels, polled, copies_alone, copies_beside
     };
     stamp_calibrate();
     file = argc > 1 ? fopen(argv[1], "w") : NULL;
