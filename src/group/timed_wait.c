@@ -35,8 +35,8 @@ bool timed_wait_lost(struct watch *w, uint32_t about, int slice)
     return true;
 }
 
-/* Asked in each round of a wait, also where the word has come: nobody is asked after but behind a
- * whole slice. */
+/* A round of a wait asks the system only after a whole slice. It also runs when the word has come,
+ * and must cost nothing then. */
 static int timed_wait_round(const struct timed_wait *p)
 {
     return p->whole ? SLICE_LATER : SLICE_BRIEF;

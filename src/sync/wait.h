@@ -56,14 +56,14 @@ void wait_slept(struct wait_budget *budget, uint64_t took);
    is cut into slices, ns.
    WAIT_BRIEF  on the word alone. Only where ranks share CPUs, and most sleeps are short
    WAIT_LONG   on all words that can end the wait
-   Nobody of a process sleeps longer between two looks. */
+   No thread sleeps longer between two looks. */
 enum { WAIT_BRIEF = 1000000, WAIT_LONG = 250000000 };
 
 /* What comes next in a wait. */
 enum wait_slice {
     SLICE_BRIEF,
-    SLICE_FIRST,                      /* long; who is easily asked whether it lives is asked */
-    SLICE_LATER                       /* long; everybody is asked, thoroughly */
+    SLICE_FIRST,                      /* long, after a quick question for deaths */
+    SLICE_LATER                       /* long, after a thorough question */
 };
 
 static inline int wait_first_slice(const struct wait_budget *budget)
@@ -76,13 +76,13 @@ static inline uint64_t wait_slice_ns(int slice)
     return slice == SLICE_BRIEF ? WAIT_BRIEF : WAIT_LONG;
 }
 
-/* The slice of who was woken since, and had nothing to do: by how long nothing has moved. */
+/* The slice of a waiter that was woken in vain. waited: the time since something moved, ns. */
 static inline int wait_slice_after(uint64_t waited)
 {
     return waited < WAIT_LONG ? SLICE_FIRST : SLICE_LATER;
 }
 
-/* The cheap phases, for who looks at more than one word between two turns. */
+/* The cheap phases, for a caller that polls more than one word between two turns. */
 struct wait_turns { uint64_t began; uint32_t yields; };            /* zeros at first */
 /* A pause or a yield; false: the budget is spent. */
 bool wait_turn(struct wait_turns *turns, const struct wait_budget *budget,
