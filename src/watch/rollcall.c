@@ -9,6 +9,7 @@
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
+#include "watch/phrase.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -30,54 +31,30 @@ static uint64_t rollcall_age(const struct watch *w, uint64_t tick)
     return now.ns > then ? now.ns - then : 0;
 }
 
-/* The last two parts of a path: enough to tell files apart in a table. */
-static const char *rollcall_short(const char *site)
-{
-    const char *end = strrchr(site, '/');
-    if (!end)
-        return site;
-    while (end > site && end[-1] != '/')
-        end--;
-    return end;
-}
-
 static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp, uint64_t count,
                           uint64_t seq)
 {
-    fingerprint_add(t, stamp, count);
-    if (kind_collective(fingerprint_kind(stamp)) && seq)
-        text_add(t, " #%llu", (unsigned long long)(seq - w->arena->header->first_seq));
+    phrase_name(t, stamp, count, seq ? seq - w->arena->header->first_seq : 0);
 }
 
-/* "recv f32 10 from 3 tag 7" */
-static void rollcall_letter(struct text *t, const struct record *r, enum kind kind)
+static struct deed rollcall_deed(const struct watch *w, const struct record *r)
 {
     /* relaxed: a hint for people */
-    uint32_t about = load_relaxed32(&r->about), tag = load_relaxed32(&r->tag);
-    text_add(t, kind == KIND_SEND ? " to" : " from");
-    if (about)
-        text_add(t, " %u", about - 1);
-    else
-        text_add(t, " any");
-    if (tag)
-        text_add(t, " tag %u", tag - 1);
-    else
-        text_add(t, " tag any");
+    uint64_t seq = load_relaxed64(&r->seq);
+    return (struct deed){
+        .became = seq, .number = seq ? seq - w->arena->header->first_seq : 0,
+        /* relaxed: as above */
+        .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count),
+        .about = load_relaxed32(&r->about), .tag = load_relaxed32(&r->tag),
+        /* relaxed: as above */
+        .site = arena_site_text(w->arena, load_relaxed32(&r->site))
+    };
 }
 
 static void rollcall_operation(struct text *t, const struct watch *w, const struct record *r)
 {
-    /* relaxed: a hint for people */
-    uint64_t stamp = load_relaxed64(&r->descriptor), seq = load_relaxed64(&r->seq);
-    enum kind kind = fingerprint_kind(stamp);
-    if (seq)
-        rollcall_name(t, w, stamp, load_relaxed64(&r->count), seq);         /* relaxed: as above */
-    if (seq && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
-        rollcall_letter(t, r, kind);
-    if (!seq)
-        text_add(t, "%s", kind_name(fingerprint_kind(stamp)));  /* it did not become an operation */
-    /* relaxed: as above */
-    text_add(t, " at %s", rollcall_short(arena_site_text(w->arena, load_relaxed32(&r->site))));
+    struct deed deed = rollcall_deed(w, r);
+    phrase_deed(t, &deed);
 }
 
 static enum gone rollcall_gone(const struct watch *w, uint32_t p)
@@ -125,11 +102,8 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
     const struct seat *seat = w->seats[p];
     enum gone gone = rollcall_gone(w, p);
     if (gone == GONE_DIED) {
-        text_add(t, "died");
-        if (status) {
-            text_add(t, ", ");
-            process_add_status(t, (int)(status >> 1));
-        } else if (rollcall_lives(&seat->id)) {
+        phrase_death(t, status);
+        if (!status && rollcall_lives(&seat->id)) {
             char name[32];
             process_name(seat->id.pid, name, sizeof name);
             text_add(t,
@@ -156,32 +130,16 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
     size_t before = t->used;
     rollcall_end(t, w, p);
     bool over = t->used != before;
-    if (!over && !strcmp(process_state(&w->seats[p]->id, NULL), "stopped"))
-        text_add(t, "stopped, ");
-    if (load_relaxed64(&m->head) == 0) {                            /* relaxed: a hint for people */
-        text_add(t,
-                 over ? ", had called nothing on this comm"
-                      : "in its own code, has called nothing on this comm yet");
-        return;
-    }
-    /* relaxed: as above */
+    /* relaxed: a hint for people */
     uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);
-    int result = (int)load_relaxed32(&r->result);                   /* relaxed: as above */
-    if (!ended) {
-        text_add(t, over ? " in " : "");
-        rollcall_operation(t, w, r);
-        text_add(t, " for ");
-        text_add_duration(t, rollcall_age(w, began));
-        return;
-    }
-    if (!over) {
-        text_add(t, "in its own code for ");
-        text_add_duration(t, rollcall_age(w, ended));
-    }
-    text_add(t, ", last: ");
-    rollcall_operation(t, w, r);
-    if (result == -EINVAL)
-        text_add(t, ", which was refused (EINVAL)");
+    struct doing doing = {
+        .over = over, .stopped = !over && !strcmp(process_state(&w->seats[p]->id, NULL), "stopped"),
+        /* relaxed: as above */
+        .called = load_relaxed64(&m->head), .ended = ended,
+        .age_ns = rollcall_age(w, ended ? ended : began),
+        .deed = rollcall_deed(w, r), .result = (int)load_relaxed32(&r->result)  /* relaxed: above */
+    };
+    phrase_doing(t, &doing);
 }
 
 /* ---- the table: narrow columns first, in line with each other; then the long one ---- */
@@ -305,12 +263,6 @@ void rollcall_table(struct text *t, struct watch *w, const struct claim *claim)
 
 /* ---- the headline: who, what, where ---- */
 
-static void rollcall_ranks(struct text *t, const int *ranks, int n)
-{
-    text_add(t, n == 1 ? "rank " : "ranks ");
-    text_add_ranks(t, ranks, n);
-}
-
 /* "rank 3", "ranks 0, 4-7": the ranks that are missing; if all have come by now, the rank that the
    verdict names. */
 static void rollcall_missing(struct text *t, const struct watch *w, const struct claim *c,
@@ -321,7 +273,7 @@ static void rollcall_missing(struct text *t, const struct watch *w, const struct
         if (!alike_there(w, c, p))
             ranks[n++] = (int)p;
     if (n)
-        rollcall_ranks(t, ranks, n);
+        phrase_ranks(t, ranks, n);
     else
         text_add(t, "rank %u", named);
     free(ranks);
@@ -385,12 +337,12 @@ static void rollcall_parties(struct text *t, const struct watch *w, const struct
                 continue;
             const struct arrival *a = watch_arrival(w, p, c->seq);
             text_add(t, "  ");
-            rollcall_ranks(t, ranks, n);
+            phrase_ranks(t, ranks, n);
             text_add(t, ": ");
             /* relaxed: after E1 */
             fingerprint_add(t, load_relaxed64(&a->descriptor), alike_count(a));
             text_add(t, " at %s\n",
-                     rollcall_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
+                     phrase_short(arena_site_text(w->arena, rollcall_site(w, p, c->seq))));
         }
     free(ranks);
 }
