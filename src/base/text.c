@@ -127,6 +127,44 @@ void text_add_name(struct text *t, const char *name, size_t most)
     text_add(t, "%.*s~%016llx", (int)cut, name, (unsigned long long)text_hash(name, n, 0));
 }
 
+/* Bytes of the UTF-8 character at s that may be shown; 0: none. Not: overlong forms, halves of
+   pairs, controls, marks that turn the direction of writing or take no place. */
+static size_t shown(const unsigned char *s, size_t n)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    static const struct { uint32_t from, to; } hidden[] = {
+        { 0x80, 0x9f }, { 0xad, 0xad }, { 0x61c, 0x61c }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+        { 0x2060, 0x206f }, { 0xd800, 0xf8ff }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff },
+        { 0xfff0, 0xffff }, { 0xe0000, UINT32_MAX },
+    };
+    size_t bytes = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc0 ? 2 : 1;
+    if (bytes == 1)
+        return s[0] >= 0x20 && s[0] < 0x7f && s[0] != '\\';
+    uint32_t code = s[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) {
+        if (i >= n || (s[i] & 0xc0u) != 0x80u)
+            return 0;
+        code = code << 6 | (s[i] & 0x3fu);
+    }
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (code >= hidden[i].from && code <= hidden[i].to)
+            return 0;
+    return code >= least[bytes] ? bytes : 0;
+}
+
+void text_add_foreign(struct text *t, const char *s, size_t n)
+{
+    size_t end = strnlen(s, n);
+    for (size_t i = 0; i < end;) {
+        size_t bytes = shown((const unsigned char *)s + i, end - i);
+        if (bytes)
+            text_add(t, "%.*s", (int)bytes, s + i);
+        else
+            text_add(t, "\\x%02x", (unsigned char)s[i]);
+        i += bytes ? bytes : 1;
+    }
+}
+
 /* printf pads by bytes; a column holds a character. */
 void text_add_padded(struct text *t, const char *s, int width)
 {

@@ -20,6 +20,9 @@ void text_add_bytes(struct text *t, uint64_t bytes);  /* 512 B, 64 KiB, 1.5 GiB 
 void text_add_ranks(struct text *t, const int *ranks, int n);     /* 0, 2-5, 7 */
 /* left-justified, at least width columns */
 void text_add_padded(struct text *t, const char *s, int width);
+/* Text of at most n bytes that somebody else wrote: printable ASCII and UTF-8 as they are, all that
+   could act on a terminal as \xNN. It ends at a 0. */
+void text_add_foreign(struct text *t, const char *s, size_t n);
 /* A name of at most `most` bytes (32 or more). A longer one is cut to its beginning, for people,
    and a hash of all of it, which keeps names apart. */
 void text_add_name(struct text *t, const char *name, size_t most);

@@ -257,6 +257,36 @@ static void test_hashes_are_the_same_everywhere(void **state)
     assert_in_range(ones, 8 * 16, 8 * 48);
 }
 
+static void test_foreign_text_acts_on_no_terminal(void **state)
+{
+    static const struct { const char *said, *shown; } rows[] = {
+        { "train.py:39", "train.py:39" },
+        { "k\xc3\xb6ln \xe2\x82\xac \xf0\x9f\x98\x80",
+          "k\xc3\xb6ln \xe2\x82\xac \xf0\x9f\x98\x80" },
+        { "\033[31mred\n", "\\x1b[31mred\\x0a" },
+        { "a\\b", "a\\x5cb" },
+        { "\x7f", "\\x7f" },
+        { "\xc2\x9b" "31m", "\\xc2\\x9b31m" },                   /* an escape of one character */
+        { "\xe2\x80\xae" "evil", "\\xe2\\x80\\xaeevil" },       /* turns the direction */
+        { "\xc3", "\\xc3" }, { "\xc0\xaf", "\\xc0\\xaf" },       /* cut; overlong */
+        { "\xed\xa0\x80", "\\xed\\xa0\\x80" },                  /* half a pair */
+        { "\xf8\x88\x80\x80", "\\xf8\\x88\\x80\\x80" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char room[128];
+        struct text t = TEXT_IN(room);
+        text_clear(&t);
+        text_add_foreign(&t, rows[i].said, 64);
+        assert_string_equal(room, rows[i].shown);
+    }
+    char room[16];
+    struct text t = TEXT_IN(room);
+    text_clear(&t);
+    text_add_foreign(&t, "abcdef", 3);
+    assert_string_equal(room, "abc");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_sizes_are_understood),
         cmocka_unit_test(test_integers_are_understood),
         cmocka_unit_test(test_long_names_stay_apart),
+        cmocka_unit_test(test_foreign_text_acts_on_no_terminal),
         cmocka_unit_test(test_hashes_are_the_same_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
