@@ -63,6 +63,12 @@ bool kind_collective(enum kind kind)
     return (unsigned)kind < KIND_COUNT && kinds[kind].collective;
 }
 
+bool kind_data(enum kind kind)
+{
+    return (unsigned)kind < KIND_COUNT && kinds[kind].data && !kinds[kind].lists
+        && !kinds[kind].pairs;
+}
+
 bool kind_reduces(enum kind kind)
 {
     return (unsigned)kind < KIND_COUNT && kinds[kind].reduces;

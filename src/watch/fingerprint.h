@@ -51,6 +51,7 @@ static inline int fingerprint_root(uint64_t stamp) { return (int)(stamp >> 30 & 
 
 const char *kind_name(enum kind kind);                      /* "all_reduce"; "?" */
 bool kind_collective(enum kind kind);                       /* has a number of its own */
+bool kind_data(enum kind kind);                             /* its count is of elements of a type */
 bool kind_reduces(enum kind kind);                          /* has an operation */
 /* "all_reduce f32 sum 1024", "broadcast f32 10 root 1", "barrier". count: the whole value where the
  * stamp holds a hash, else ignored. */
