@@ -17,6 +17,8 @@ extern const struct verb verbs[];                    /* the last one has no name
 
 int verb_run(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
+int verb_ps(int argc, char **argv);
+int verb_why(int argc, char **argv);
 int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);

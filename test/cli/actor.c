@@ -10,6 +10,9 @@
  *                              absence and exit with 1
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
+ *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
+ *                              (computes for ever), pause (sleeps), recv (from rank 0, who sends
+ *                              nothing), die (SIGKILL); the others wait for it in a barrier
  *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
  *                              says "got NUMBER"
  *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a
@@ -115,6 +118,27 @@ static int play_early(int rank)
     return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
 }
 
+static int play_stall(int rank, const char *how)
+{
+    tutti_comm *world;
+    float sum = 0, one = 1;
+    uint64_t turns = 0;
+    struct timespec hour = { 3600, 0 };
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (tutti_all_reduce(&one, &sum, 1, TUTTI_F32, TUTTI_SUM, world, NULL) < 0) return stop(world);
+    if (tutti_rank(world) == rank) {
+        dprintf(STDOUT_FILENO, "stalled\n");
+        if (!strcmp(how, "die")) raise(SIGKILL);
+        if (!strcmp(how, "recv"))
+            tutti_recv(&sum, 1, TUTTI_F32, 0, 7, NULL, world, NULL);
+        for (; !strcmp(how, "spin") && getppid() != 1; turns++)
+            if (turns == UINT64_MAX) return 1;
+        nanosleep(&hour, NULL);
+    }
+    return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
+}
+
 static int play_count(int number)
 {
     sigset_t set;
@@ -193,6 +217,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
     if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
+    if (!strcmp(what, "stall") && argc > 3) return play_stall(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "fat") && argc > 2)
         return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
     if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));

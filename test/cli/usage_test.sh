@@ -62,6 +62,13 @@ for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --loc
   grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
     fail "$option is not in the man page"
 done
+for how in "ps --help" "ps -h" "help ps"; do shows '^usage: tutti ps' $how; done
+for how in "why --help" "why -h" "help why"; do shows '^usage: tutti why' $how; done
+for option in --all --json --prometheus --watch --stuck; do
+  shows "^  $option\\b" ps --help
+  grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
+    fail "$option is not in the man page"
+done
 for how in "perf --help" "perf -h" "help perf"; do shows '^usage: tutti perf' $how; done
 for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+$' $how; done
 

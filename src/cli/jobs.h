@@ -1,0 +1,31 @@
+/* Job: look once at all jobs of this machine that the caller may see.
+ * Owns: the list it returns; between two looks no descriptor and no mapping of theirs is held.
+ * Never: prints; decides what counts as which exit status. */
+#ifndef TUTTI_CLI_JOBS_H
+#define TUTTI_CLI_JOBS_H
+
+#include "cli/knot.h"
+
+#include <sys/types.h>
+
+/* One arena. why: "" or, in a sentence, why it could not be read; then there is nothing else. */
+struct seen_job {
+    pid_t pid;                        /* of its first rank, or of another process */
+    uint64_t device, inode;
+    char why[400];
+    struct muster m;
+    struct knot knot;
+};
+
+/* refused: processes of the caller that may not be looked at. */
+struct seen_jobs { struct seen_job *at; size_t n, refused; uint64_t taken_ns; };
+
+/* only: NULL, or the name of a job, or the pid of one of its processes. 0 or -errno. */
+int  jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns);
+void jobs_drop(struct seen_jobs *j);
+/* What has changed since `before`, in each job that is in both. */
+void jobs_compare(struct seen_jobs *j, const struct seen_jobs *before);
+/* Two looks, a short while apart: of what has changed between them j tells. */
+int  jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns);
+
+#endif

@@ -1,0 +1,139 @@
+/* From a wait to the ranks that it is for: of a collective those that have not arrived, of a
+ * message the peer, else whom the waiting thread has published (watch/cycle). As long as all of
+ * these wait themselves, the oldest of their waits is followed.
+ * Cost: a look at each member of a comm a step, at most as many steps as ranks. */
+#include "cli/knot.h"
+
+#include <string.h>
+
+static bool knot_free(const struct stance *s) { return !stance_waits(s) || s->doing.stopped; }
+
+/* The comm's rank that a published wait of this rank is for; -1: none, or any. */
+static int knot_published(const struct seat *seat, const struct stance *s)
+{
+    enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
+    for (int i = 0; i < THREADS_MAX; i++) {
+        const struct waiter *w = &seat->waiters[i];
+        /* relaxed: a private copy, in all of this file */
+        bool waits = load_relaxed64(&w->stamp) & 1;
+        uint64_t seq = load_relaxed64(&w->seq);
+        /* relaxed: as above */
+        uint32_t slot = load_relaxed32(&w->slot), of = load_relaxed32(&w->kind);
+        if (waits && slot == s->slot && of == (uint32_t)kind && seq == 0)
+            return (int)(load_relaxed32(&w->about) & INT32_MAX) - 1; /* relaxed: as above */
+    }
+    return -1;
+}
+
+/* Ranks of the world that this wait is for. -1: not known. */
+static int knot_missing(const struct glimpse *g, const struct muster *m, const struct stance *s,
+                        int *missing)
+{
+    const struct arena *arena = &g->arena;
+    struct slot *slot = arena_slot(arena, s->slot);
+    uint32_t size = arena_slot_size(arena, slot);
+    enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
+    int n = 0;
+    if (kind_collective(kind) && s->seq) {
+        for (uint32_t p = 0; p < size; p++) {
+            const struct member *member = arena_member(slot, p);
+            uint32_t rank = arena_slot_rank(arena, slot, p);
+            /* relaxed: as above */
+            uint64_t seq = load_relaxed64(&member->arrival[s->seq & 1].seq);
+            if (rank < m->size && rank != s->rank && seq < s->seq && n < RANKS_MAX)
+                missing[n++] = (int)rank;
+        }
+        return n;
+    }
+    int peer = s->doing.deed.became && s->doing.deed.about
+        ? (int)(s->doing.deed.about & INT32_MAX) - 1
+        : knot_published(&arena->seats[s->rank], s);
+    uint32_t rank = peer >= 0 ? arena_slot_rank(arena, slot, (uint32_t)peer) : RANK_NOBODY;
+    if (rank >= m->size)
+        return -1;
+    missing[0] = (int)rank;
+    return 1;
+}
+
+static const struct stance *knot_oldest(const struct muster *m, const int *ranks, int n)
+{
+    const struct stance *oldest = NULL;
+    for (int i = 0; i < n; i++) {
+        const struct stance *s = &m->rank[ranks ? ranks[i] : i];
+        if (stance_waits(s) && (!oldest || s->doing.age_ns > oldest->doing.age_ns))
+            oldest = s;
+    }
+    return oldest;
+}
+
+static void knot_waiters(struct knot *k, const struct muster *m, const struct stance *s)
+{
+    bool collective = kind_collective(fingerprint_kind(s->doing.deed.descriptor));
+    for (uint32_t r = 0; r < m->size; r++) {
+        const struct stance *o = &m->rank[r];
+        if (o == s || (collective && stance_waits(o) && o->slot == s->slot && o->seq == s->seq))
+            k->waiters[k->waiters_n++] = (int)r;
+    }
+}
+
+/* Of n ranks those that wait for nobody. */
+static void knot_keep(struct knot *k, const struct muster *m, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (knot_free(&m->rank[ranks[i]]))
+            k->keepers[k->keepers_n++] = ranks[i];
+}
+
+static void knot_follow(struct knot *k, const struct glimpse *g, const struct muster *m,
+                        const struct stance *s)
+{
+    uint8_t seen[RANKS_MAX] = { 0 };
+    int missing[RANKS_MAX];
+    for (int i = 0; i < k->waiters_n; i++)
+        seen[k->waiters[i]] = 1;
+    for (int step = 0; step < RANKS_MAX; step++) {
+        seen[s->rank] = 1;
+        int n = knot_missing(g, m, s, missing);
+        if (n <= 0) {
+            k->kind = n < 0 ? KNOT_OPEN : KNOT_THERE;
+            return;
+        }
+        knot_keep(k, m, missing, n);
+        k->kind = KNOT_KEPT;
+        const struct stance *next = knot_oldest(m, missing, n);
+        if (k->keepers_n || !next)
+            return;
+        if (seen[next->rank]) {
+            k->kind = KNOT_CIRCLE;
+            memcpy(k->keepers, missing, (size_t)n * sizeof *missing);
+            k->keepers_n = n;
+            return;
+        }
+        s = next;
+        k->over[k->over_n++] = (int)s->rank;
+    }
+}
+
+void knot_find(struct knot *k, const struct glimpse *g, const struct muster *m)
+{
+    const struct stance *s = knot_oldest(m, NULL, (int)m->size);
+    memset(k, 0, sizeof *k);
+    if (m->gathering)
+        for (uint32_t r = 0; r < m->size; r++)
+            if (m->rank[r].standing == STANDS_ABSENT)
+                k->keepers[k->keepers_n++] = (int)r;
+    if (k->keepers_n) {
+        k->kind = KNOT_JOIN;
+        return;
+    }
+    if (s) {
+        knot_waiters(k, m, s);
+        knot_follow(k, g, m, s);
+    }
+    /* whoever is stopped or dead keeps it, too */
+    for (uint32_t r = 0; r < m->size && k->kind != KNOT_KEPT; r++)
+        if (m->rank[r].doing.stopped || m->rank[r].standing == STANDS_DEAD)
+            k->keepers[k->keepers_n++] = (int)r;
+    if (k->keepers_n && k->kind != KNOT_CIRCLE)
+        k->kind = KNOT_KEPT;
+}

@@ -1,0 +1,336 @@
+/* A rank has a record in each of its comms. It is shown by the one in which it waits, or else by
+ * the last one that ended: so each comm is looked at once, and the better record wins.
+ * Cost: a microsecond a rank and comm. */
+#include "cli/muster.h"
+
+#include "fold/fold.h"
+#include "watch/journal.h"
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *standing_name(enum standing standing)
+{
+    static const char *const names[STANDINGS] = {
+        [STANDS_RUNNING] = "running", [STANDS_SLEEPING] = "sleeping",
+        [STANDS_KERNEL] = "in the kernel", [STANDS_LEAVING] = "leaving", [STANDS_LEFT] = "left",
+        [STANDS_UNSEEN] = "out of sight", [STANDS_ABSENT] = "not there yet",
+        [STANDS_STOPPED] = "stopped", [STANDS_DEAD] = "dead"
+    };
+    return (unsigned)standing < STANDINGS ? names[standing] : "?";
+}
+
+const char *plight_name(enum plight plight)
+{
+    static const char *const names[] = { "fine", "stuck", "dead", "failed" };
+    return (unsigned)plight < 4 ? names[plight] : "?";
+}
+
+/* ---- one rank ---- */
+
+static enum standing muster_standing(const struct seat *seat, const struct attended *p)
+{
+    /* relaxed: a private copy, in all of this file */
+    uint32_t state = load_relaxed32(&seat->state);
+    uint32_t word = load_relaxed32(process_mark_word((struct process_mark *)&seat->mark));
+    if (state == SEAT_EMPTY)
+        return STANDS_ABSENT;
+    if (state == SEAT_LEFT)
+        return STANDS_LEFT;
+    if ((process_mark_died(word) && state != SEAT_ADRIFT) || p->gone)
+        return STANDS_DEAD;
+    if (!p->pid || !p->state)
+        return STANDS_UNSEEN;
+    if (!strcmp(p->state, "stopped"))
+        return STANDS_STOPPED;
+    if (!strcmp(p->state, "running"))
+        return STANDS_RUNNING;
+    return !strcmp(p->state, "sleeping") ? STANDS_SLEEPING : STANDS_KERNEL;
+}
+
+struct scene { const struct glimpse *g; struct clock_point now; };
+
+static uint64_t muster_age(const struct scene *s, uint64_t tick)
+{
+    uint64_t then = clock_tick_ns(tick, s->g->arena.header->origin, s->now);
+    return tick && s->now.ns > then ? s->now.ns - then : 0;
+}
+
+/* A wait before work under way, that before what has ended; then the later one. */
+static bool muster_better(const struct stance *old, bool ended, bool work, uint64_t age)
+{
+    int was = old->doing.ended ? 0 : old->work ? 1 : 2, is = ended ? 0 : work ? 1 : 2;
+    return !old->doing.called || is > was || (is == was && age < old->doing.age_ns);
+}
+
+static void muster_texts(struct stance *s, const struct arena *arena, const struct slot *slot,
+                         uint32_t site)
+{
+    struct text text = TEXT_IN(s->site), comm = TEXT_IN(s->comm);
+    text_clear(&text);
+    text_clear(&comm);
+    text_add_foreign(&text, arena_site_text(arena, site), SITE_TEXT);
+    if (slot->parent)
+        text_add(&comm, "comm %llu", (unsigned long long)slot->birth);
+}
+
+static void muster_member(struct stance *s, const struct scene *scene, uint32_t index,
+                          struct slot *slot, uint32_t p)
+{
+    const struct arena *arena = &scene->g->arena;
+    const struct member *m = arena_member(slot, p);
+    const struct record *r = journal_hand(m);
+    /* relaxed: as above */
+    uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);
+    uint64_t seq = load_relaxed64(&r->seq), head = load_relaxed64(&m->head);
+    const shared64 *figures = m->figures;
+    /* relaxed: as above */
+    s->operations += load_relaxed64(&figures[FIGURE_OPERATIONS]);
+    s->bytes += load_relaxed64(&figures[FIGURE_BYTES]);
+    s->wait_ns += load_relaxed64(&figures[FIGURE_WAIT_TICKS]);
+    s->sleeps += load_relaxed64(&figures[FIGURE_SLEEPS]);
+    /* relaxed: as above */
+    s->pace = s->pace * 31 + head * 7 + ended + load_relaxed64(&m->produced) * 3
+        + load_relaxed64(&m->folded) + load_relaxed64(&m->consumed) * 5 + load_relaxed64(&m->turns)
+        + load_relaxed64(&m->given) + load_relaxed64(&m->placed) + load_relaxed64(&m->ended);
+    uint64_t age = muster_age(scene, ended ? ended : began);
+    /* relaxed: as above */
+    bool work = !ended && seq && seq != UINT64_MAX && load_relaxed64(&m->queued) >= seq;
+    if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !muster_better(s, ended, work, age))
+        return;
+    muster_texts(s, arena, slot, load_relaxed32(&r->site));          /* relaxed: as above */
+    s->slot = index;
+    s->member = p;
+    s->seq = seq;
+    s->work = work;
+    s->doing.called = true;
+    s->doing.ended = ended;
+    s->doing.age_ns = age;
+    s->doing.result = (int)load_relaxed32(&r->result);               /* relaxed: as above */
+    s->doing.deed = (struct deed){
+        .became = seq, .number = seq ? seq - arena->header->first_seq : 0,
+        /* relaxed: as above */
+        .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count),
+        .about = load_relaxed32(&r->about), .tag = load_relaxed32(&r->tag)
+    };
+}
+
+static void muster_seat(struct stance *s, const struct seat *seat, const struct attended *process)
+{
+    struct text program = TEXT_IN(s->program);
+    text_clear(&program);
+    text_add_foreign(&program, seat->program, sizeof seat->program);
+    s->process = *process;
+    s->standing = muster_standing(seat, process);
+    s->percent = -1;
+    s->status = load_relaxed32(&seat->status);                       /* relaxed: as above */
+}
+
+/* ---- the job ---- */
+
+/* By that word alone: whoever has met it says so for all. */
+static void muster_verdict(struct muster *m, const struct slot *slot)
+{
+    static const char *const how[16] = {
+        [WHY_DIED] = "a rank died", [WHY_LEFT] = "a rank left",
+        [WHY_DEADLINE] = "a deadline passed", [WHY_MISMATCH] = "the ranks called different things",
+        [WHY_ABORT] = "a rank aborted", [WHY_FREED] = "a rank freed it",
+        [WHY_DEADLOCK] = "a wait that can never end", [WHY_INTERRUPT] = "a rank was interrupted",
+        [WHY_DEVICE] = "a device failed", [WHY_BEYOND] = "it could not be made"
+    };
+    uint64_t v = load_relaxed64(&slot->verdict);                     /* relaxed: as above */
+    if (verdict_state(v) != VERDICT_CONFIRMED || m->failed[0])
+        return;
+    struct text t = TEXT_IN(m->failed);
+    const char *why = how[verdict_why(v) & 15];
+    if (slot->parent)
+        text_add(&t, "comm %llu has failed: ", (unsigned long long)slot->birth);
+    else
+        text_add(&t, "world has failed: ");
+    text_add(&t, "%s (rank %u)", why ? why : "?", verdict_who(v));
+}
+
+static void muster_slot(struct muster *m, const struct scene *scene, uint32_t index)
+{
+    const struct arena *arena = &scene->g->arena;
+    struct slot *slot = arena_slot(arena, index);
+    if (load_relaxed32(&slot->state) != SLOT_USED)                   /* relaxed: as above */
+        return;
+    uint32_t size = arena_slot_size(arena, slot), here = 0;
+    m->comms++;
+    for (uint32_t p = 0; p < size; p++) {
+        uint32_t rank = arena_slot_rank(arena, slot, p);
+        if (rank == RANK_NOBODY)
+            continue;
+        muster_member(&m->rank[rank], scene, index, slot, p);
+        /* relaxed: as above */
+        here += !(load_relaxed32(&arena_member(slot, p)->quit) & (QUIT_OVER | QUIT_FREED));
+    }
+    if (here)
+        muster_verdict(m, slot);
+}
+
+static void muster_judge(struct muster *m, uint64_t stuck_ns)
+{
+    bool dead = false;
+    m->over = !m->gathering;
+    for (uint32_t r = 0; r < m->size; r++) {
+        struct stance *s = &m->rank[r];
+        enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
+        s->doing.deed.site = s->site;
+        s->doing.deed.comm = s->comm[0] ? s->comm : NULL;
+        s->doing.over = s->standing == STANDS_DEAD || s->standing == STANDS_LEFT;
+        s->doing.stopped = s->standing == STANDS_STOPPED;
+        if (stance_waits(s) && kind == KIND_FINALIZE && s->standing < STANDS_LEAVING)
+            s->standing = STANDS_LEAVING;
+        dead |= s->standing == STANDS_DEAD;
+        if (s->standing != STANDS_DEAD && s->standing != STANDS_LEFT)
+            m->over = false;
+        if (stance_waits(s) && s->doing.age_ns > m->oldest_ns)
+            m->oldest_ns = s->doing.age_ns;
+    }
+    if (m->gathering && m->age_ns > m->oldest_ns)
+        m->oldest_ns = m->age_ns;
+    m->plight = m->failed[0] ? PLIGHT_FAILED
+        : dead ? PLIGHT_DEAD
+        : m->oldest_ns >= stuck_ns ? PLIGHT_STUCK
+                                   : PLIGHT_FINE;
+}
+
+int muster(struct muster *m, const struct glimpse *g, const struct attended *process,
+           struct clock_point now, uint64_t stuck_ns)
+{
+    const struct arena_header *h = g->arena.header;
+    struct scene scene = { g, now };
+    *m = (struct muster){ .size = h->size, .birth = h->birth, .left_out = g->left_out };
+    m->rank = calloc(h->size, sizeof *m->rank);
+    if (!m->rank)
+        return -ENOMEM;
+    struct text job = TEXT_IN(m->job), version = TEXT_IN(m->version);
+    text_add_foreign(&job, h->job, sizeof h->job);
+    text_add_foreign(&version, h->version, sizeof h->version);
+    m->age_ns = now.ns > h->origin.ns ? now.ns - h->origin.ns : 0;
+    m->gathering = load_relaxed32(&g->arena.join->state) == JOIN_GATHERING;  /* relaxed: as above */
+    for (uint32_t r = 0; r < m->size; r++) {
+        m->rank[r].rank = r;
+        muster_seat(&m->rank[r], &g->arena.seats[r], &process[r]);
+    }
+    for (uint32_t i = 0; i < g->comms; i++)
+        muster_slot(m, &scene, i);
+    double rate = clock_rate(h->origin, now);
+    for (uint32_t r = 0; r < m->size; r++) {
+        double wait_ns = (double)m->rank[r].wait_ns / rate;
+        m->rank[r].wait_ns = wait_ns < 1e18 ? (uint64_t)wait_ns : 0;         /* damage */
+    }
+    muster_judge(m, stuck_ns);
+    return 0;
+}
+
+void muster_drop(struct muster *m)
+{
+    free(m->rank);
+    *m = (struct muster){ 0 };
+}
+
+void muster_compare(struct muster *m, const struct muster *before)
+{
+    if (before->birth != m->birth || before->size != m->size)
+        return;
+    for (uint32_t r = 0; r < m->size; r++) {
+        struct stance *s = &m->rank[r];
+        const struct attended *is = &s->process, *was = &before->rank[r].process;
+        s->moved = s->pace != before->rank[r].pace;
+        if (is->pid && is->pid == was->pid && is->cpu_ns >= was->cpu_ns
+            && is->read_ns > was->read_ns) {
+            uint64_t passed = is->read_ns - was->read_ns;
+            uint64_t percent = (is->cpu_ns - was->cpu_ns) / (passed / 100 + 1);
+            s->percent = percent < 1000000 ? (int)percent : -1;
+        }
+    }
+}
+
+/* ---- classes ---- */
+
+static bool muster_odd(const struct stance *s) { return s->standing >= STANDS_UNSEEN; }
+
+static bool muster_alike(const struct stance *a, const struct stance *b)
+{
+    const struct deed *x = &a->doing.deed, *y = &b->doing.deed;
+    bool lively = a->standing < STANDS_LEAVING && b->standing < STANDS_LEAVING;
+    return (lively || a->standing == b->standing) && a->status == b->status
+        && a->doing.called == b->doing.called && a->doing.ended == b->doing.ended
+        && a->work == b->work && a->slot == b->slot && a->seq == b->seq
+        && x->descriptor == y->descriptor && x->count == y->count && x->about == y->about
+        && x->tag == y->tag && a->doing.result == b->doing.result && !strcmp(a->site, b->site);
+}
+
+struct crowd { int first, n; bool odd; };
+
+static int crowd_order(const void *left, const void *right)
+{
+    const struct crowd *a = left, *b = right;
+    if (a->odd != b->odd)
+        return a->odd ? -1 : 1;
+    return a->n != b->n ? (a->n > b->n ? -1 : 1) : a->first < b->first ? -1 : 1;
+}
+
+int muster_classes(const struct muster *m, struct classes *c)
+{
+    int size = (int)m->size, n = 0, at = 0;
+    struct crowd *crowd = calloc(m->size, sizeof *crowd);
+    int *of = calloc(m->size, sizeof *of);
+    *c = (struct classes){
+        .begin = calloc(m->size + 1, sizeof *c->begin), .ranks = calloc(m->size, sizeof *c->ranks)
+    };
+    if (!crowd || !of || !c->begin || !c->ranks) {
+        free(crowd);
+        free(of);
+        classes_drop(c);
+        return -ENOMEM;
+    }
+    for (int r = 0; r < size; r++) {
+        int k = 0;
+        while (k < n && !muster_alike(&m->rank[crowd[k].first], &m->rank[r]))
+            k++;
+        if (k == n)
+            crowd[n++] = (struct crowd){ r, 0, muster_odd(&m->rank[r]) };
+        crowd[k].n++;
+        of[r] = crowd[k].first;
+    }
+    qsort(crowd, (size_t)n, sizeof *crowd, crowd_order);
+    for (int k = 0; k < n; k++) {
+        c->begin[k] = at;
+        for (int r = crowd[k].first; r < size; r++)
+            if (of[r] == crowd[k].first)
+                c->ranks[at++] = r;
+    }
+    c->begin[n] = at;
+    c->n = n;
+    free(crowd);
+    free(of);
+    return 0;
+}
+
+void classes_drop(struct classes *c)
+{
+    free(c->begin);
+    free(c->ranks);
+    *c = (struct classes){ 0 };
+}
+
+void muster_add_stance(struct text *t, const struct stance *s)
+{
+    if (s->standing == STANDS_ABSENT) {
+        text_add(t, "has not joined");
+        return;
+    }
+    if (s->standing == STANDS_DEAD)
+        phrase_death(t, s->status);
+    else if (s->standing == STANDS_LEFT)
+        text_add(t, "left");
+    phrase_doing(t, &s->doing);
+    if (s->work)
+        text_add(t, ", as work");
+}

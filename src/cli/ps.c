@@ -1,0 +1,187 @@
+/* tutti ps: what the ranks of each job do, seen from another terminal. It looks twice, some
+ * milliseconds apart, since the CPU time that a rank burns is a difference; with --watch it
+ * compares with the picture before. */
+#include "cli/ps.h"
+#include "cli/verb.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPT_ALL = 256, OPT_JSON, OPT_PROMETHEUS, OPT_WATCH, OPT_STUCK };
+#define WATCH_NS UINT64_C(2000000000)
+#define WATCH_LEAST_NS UINT64_C(50000000)
+
+static const struct option options[] = {
+    { "all", no_argument, NULL, OPT_ALL },
+    { "json", no_argument, NULL, OPT_JSON },
+    { "prometheus", no_argument, NULL, OPT_PROMETHEUS },
+    { "watch", optional_argument, NULL, OPT_WATCH },
+    { "stuck", required_argument, NULL, OPT_STUCK },
+    { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "usage: tutti ps [JOB] [OPTION...]\n"
+    "\n"
+    "Shows your jobs on this machine, a line each; of JOB, or with --all, what the\n"
+    "ranks do. It only reads. JOB is a job's name, or the pid of one of its\n"
+    "processes. Root sees the jobs of all users.\n"
+    "\n"
+    "  --all             a line for each rank\n"
+    "  --json            for programs: one object, \"version\" 1\n"
+    "  --prometheus      for a text file collector: metrics tutti_...\n"
+    "  --watch[=SECONDS] look again and again, every 2 seconds, and say what moves\n"
+    "  --stuck SECONDS   from this age a wait counts as stuck; default: 30. Both\n"
+    "                    may have a unit: 500ms, 2min\n"
+    "  -h, --help        this text\n"
+    "\n"
+    "Exit status, of the worst job shown: 0 all is well or there is no job; 1 a\n"
+    "rank is stuck in a wait; 2 a rank is dead; 3 a comm has failed, by ranks that\n"
+    "called different things or otherwise; 64 a wrong command line; 65 there is no\n"
+    "such job; 66 a job could not be read; 70 nothing could be looked at.\n";
+
+struct wish_ps {
+    const char *job;
+    bool all, json, prometheus, watch;
+    uint64_t watch_ns, stuck_ns;
+};
+
+static int take_option(struct wish_ps *w, int option)
+{
+    switch (option) {
+    case OPT_ALL: w->all = true; return 0;
+    case OPT_JSON: w->json = true; return 0;
+    case OPT_PROMETHEUS: w->prometheus = true; return 0;
+    case OPT_WATCH:
+        w->watch = true;
+        if (!optarg || (ps_seconds(optarg, &w->watch_ns) == 0 && w->watch_ns >= WATCH_LEAST_NS))
+            return 0;
+        return verb_refuse("ps", "--watch wants seconds, 50ms or more, not '%.40s'", optarg);
+    default:
+        if (ps_seconds(optarg, &w->stuck_ns) == 0)
+            return 0;
+        return verb_refuse("ps", "--stuck wants seconds, not '%.40s'", optarg);
+    }
+}
+
+static void say_movement(const struct seen_job *job, uint64_t passed_ns)
+{
+    char line[512];
+    struct text t = TEXT_IN(line);
+    uint32_t moved = 0;
+    if (job->why[0] || !passed_ns)
+        return;
+    for (uint32_t r = 0; r < job->m.size; r++)
+        moved += job->m.rank[r].moved;
+    text_clear(&t);
+    if (moved)
+        text_add(&t, "%u of %u ranks have made progress within ", moved, job->m.size);
+    else
+        text_add(&t, "frozen: no rank has made progress within ");
+    text_add_duration(&t, passed_ns);
+    ps_wrap(stdout, line);
+}
+
+static void show(const struct wish_ps *w, const struct seen_jobs *j, uint64_t passed_ns)
+{
+    if (w->json) {
+        ps_json(stdout, j);
+        return;
+    }
+    if (w->prometheus) {
+        ps_prometheus(stdout, j);
+        return;
+    }
+    if (j->n == 0)
+        ps_nothing(stdout, j, w->job);
+    for (size_t i = 0; i < j->n; i++) {
+        if (w->all)
+            ps_every(stdout, &j->at[i]);
+        else if (w->job)
+            ps_classes(stdout, &j->at[i]);
+        else
+            ps_line(stdout, &j->at[i]);
+        if (passed_ns)
+            say_movement(&j->at[i], passed_ns);
+    }
+}
+
+static int end(const struct wish_ps *w, const struct seen_jobs *j)
+{
+    if (fflush(stdout) != 0)
+        return LOOK_FAILED;
+    return w->job && j->n == 0 ? LOOK_NO_JOB : ps_status(j);
+}
+
+static int failed(int error)
+{
+    fprintf(stderr, "tutti ps: the processes cannot be looked at: %s\n", error_system(error));
+    return LOOK_FAILED;
+}
+
+/* Until a signal ends it, or nobody reads what it prints. */
+static int watch(const struct wish_ps *w)
+{
+    struct seen_jobs before = { 0 }, now;
+    bool screen = isatty(STDOUT_FILENO) && !w->json && !w->prometheus;
+    for (;;) {
+        int error = jobs_look(&now, w->job, w->stuck_ns);
+        if (error)
+            return failed(error);
+        jobs_compare(&now, &before);
+        if (screen)
+            fputs("\033[H\033[J", stdout);
+        show(w, &now, before.taken_ns ? now.taken_ns - before.taken_ns : 0);
+        jobs_drop(&before);
+        before = now;
+        if (fflush(stdout) != 0)
+            break;
+        struct timespec pause = { (time_t)(w->watch_ns / 1000000000),
+                                  (long)(w->watch_ns % 1000000000) };
+        nanosleep(&pause, NULL);
+    }
+    jobs_drop(&before);
+    return LOOK_FAILED;
+}
+
+int verb_ps(int argc, char **argv)
+{
+    struct wish_ps w = { .stuck_ns = PS_STUCK_NS, .watch_ns = WATCH_NS };
+    struct seen_jobs j;
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
+        }
+        if (option == '?' || option == ':') {
+            verb_refuse("ps", option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
+                        argv[optind - 1]);
+            return LOOK_USAGE;
+        }
+        if (take_option(&w, option) != 0)
+            return LOOK_USAGE;
+    }
+    if (optind + 1 < argc || (w.json && w.prometheus)) {
+        verb_refuse("ps", optind + 1 < argc ? "one job at most" : "--json or --prometheus");
+        return LOOK_USAGE;
+    }
+    w.job = argv[optind];
+    if (w.watch)
+        return watch(&w);
+    int error = jobs_look_twice(&j, w.job, w.stuck_ns);
+    if (error)
+        return failed(error);
+    show(&w, &j, 0);
+    int status = end(&w, &j);
+    jobs_drop(&j);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* Job: declare the ways in which tutti ps shows a look at jobs.
+ * Owns: nothing.
+ * Never: looks at anything itself. */
+#ifndef TUTTI_CLI_PS_H
+#define TUTTI_CLI_PS_H
+
+#include "cli/jobs.h"
+
+#include <stdio.h>
+
+/* exit statuses: those of enum plight, and these */
+enum { LOOK_USAGE = 64, LOOK_NO_JOB = 65, LOOK_UNREADABLE = 66, LOOK_FAILED = 70 };
+
+enum { PS_SCHEMA = 1 };               /* of the JSON and of the metrics; raised when a name goes */
+enum { SCREEN_COLUMNS = 80, SCREEN_LINES = 24 };
+
+#define PS_STUCK_NS UINT64_C(30000000000)
+/* A number is of seconds; "500ms", "2min". 0 or -EINVAL. */
+int  ps_seconds(const char *s, uint64_t *ns);
+
+/* The worst of all. */
+int  ps_status(const struct seen_jobs *j);
+/* What there is to say where no job is. only: as for jobs_look. */
+void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
+
+void ps_line(FILE *out, const struct seen_job *job);                 /* one line a job */
+void ps_classes(FILE *out, const struct seen_job *job);              /* fits a screen */
+void ps_every(FILE *out, const struct seen_job *job);                /* a line a rank */
+void ps_json(FILE *out, const struct seen_jobs *j);
+void ps_prometheus(FILE *out, const struct seen_jobs *j);
+
+/* A line that continues, indented, in further lines of SCREEN_COLUMNS. out: NULL: only counts.
+   Returns how many lines. */
+int  ps_wrap(FILE *out, const char *line);
+
+/* What ranks[0 … n) of a class do: "ranks 0-6: barrier #88 at a.py:41 for 2 min, asleep". */
+void ps_add_class(struct text *t, const struct muster *m, const int *ranks, int n);
+
+#endif

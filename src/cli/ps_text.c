@@ -1,0 +1,202 @@
+/* Classes of ranks and no list of ranks: a job of any size fits a screen, and the few that do
+ * something else stand out. */
+#include "cli/ps.h"
+
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PS_LINE = 2048, PS_ROWS = 3 };   /* classes in the one line of a job */
+
+int ps_wrap(FILE *out, const char *s)
+{
+    int lines = 0;
+    for (int indent = 0;; indent = 2) {
+        size_t room = (size_t)(SCREEN_COLUMNS - indent), columns = 0, n = 0, blank = 0;
+        for (; s[n] && columns <= room; n++) {
+            if (s[n] == ' ' && columns <= room)
+                blank = n;
+            columns += ((unsigned char)s[n + 1] & 0xc0u) != 0x80u;
+        }
+        bool whole = !s[n] && columns <= room;
+        n = whole ? n : blank ? blank : n - 1;
+        if (out)
+            fprintf(out, "%*s%.*s\n", indent, "", (int)n, s);
+        lines++;
+        if (whole)
+            return lines;
+        s += n;
+        s += strspn(s, " ");
+    }
+}
+
+/* "asleep", "2 spinning, 5 asleep"; in their own code: "running". */
+static void add_states(struct text *t, const struct muster *m, const int *ranks, int n)
+{
+    const struct stance *first = &m->rank[ranks[0]];
+    bool waits = stance_waits(first);
+    int of[STANDINGS] = { 0 }, kinds = 0;
+    for (int i = 0; i < n; i++)
+        kinds += of[m->rank[ranks[i]].standing]++ == 0;
+    for (int k = 0; k < STANDINGS; k++) {
+        const char *name = waits && k == STANDS_RUNNING ? "spinning"
+            : waits && k == STANDS_SLEEPING             ? "asleep"
+                                                        : standing_name((enum standing)k);
+        bool said = k == STANDS_DEAD || k == STANDS_LEFT || k == STANDS_STOPPED
+            || k == STANDS_ABSENT;
+        if (!of[k] || said)
+            continue;
+        text_add(t, ", ");
+        if (kinds > 1)
+            text_add(t, "%d ", of[k]);
+        text_add(t, "%s", name);
+    }
+}
+
+static void add_cpu(struct text *t, const struct muster *m, const int *ranks, int n)
+{
+    int sum = 0, known = 0;
+    for (int i = 0; i < n; i++)
+        if (m->rank[ranks[i]].percent >= 0 && m->rank[ranks[i]].standing < STANDS_LEFT) {
+            sum += m->rank[ranks[i]].percent;
+            known++;
+        }
+    if (known)
+        text_add(t, ", %d %% CPU%s", sum / known, known > 1 ? " each" : "");
+}
+
+void ps_add_class(struct text *t, const struct muster *m, const int *ranks, int n)
+{
+    struct stance shown = m->rank[ranks[0]];
+    for (int i = 1; i < n; i++)
+        if (m->rank[ranks[i]].doing.age_ns > shown.doing.age_ns)
+            shown.doing.age_ns = m->rank[ranks[i]].doing.age_ns;
+    shown.doing.deed.site = m->rank[ranks[0]].site;
+    phrase_ranks(t, ranks, n);
+    text_add(t, ": ");
+    muster_add_stance(t, &shown);
+    add_states(t, m, ranks, n);
+    add_cpu(t, m, ranks, n);
+}
+
+static void add_head(struct text *t, const struct seen_job *job)
+{
+    const struct muster *m = &job->m;
+    text_add(t, "job %s (pid %d): ", m->job[0] ? m->job : "without a name", (int)job->pid);
+    text_add(t, "%u rank%s, %s", m->size, m->size == 1 ? "" : "s", plight_name(m->plight));
+    if (m->failed[0])
+        text_add(t, " (%s)", m->failed);
+}
+
+static void add_unread(struct text *t, const struct seen_job *job)
+{
+    text_add(t, "job of pid %d: ", (int)job->pid);
+    text_add_foreign(t, job->why, sizeof job->why);
+}
+
+void ps_line(FILE *out, const struct seen_job *job)
+{
+    char line[PS_LINE];
+    struct text t = TEXT_IN(line);
+    struct classes c;
+    text_clear(&t);
+    if (job->why[0] || muster_classes(&job->m, &c) != 0) {
+        add_unread(&t, job);
+        fprintf(out, "%s\n", line);
+        return;
+    }
+    add_head(&t, job);
+    for (int k = 0; k < c.n && k < PS_ROWS; k++) {
+        text_add(&t, k ? "; " : ": ");
+        ps_add_class(&t, &job->m, &c.ranks[c.begin[k]], c.begin[k + 1] - c.begin[k]);
+    }
+    if (c.n > PS_ROWS)
+        text_add(&t, "; and %d ranks in %d other states", (int)job->m.size - c.begin[PS_ROWS],
+                 c.n - PS_ROWS);
+    fprintf(out, "%s\n", line);
+    classes_drop(&c);
+}
+
+/* Once around: the head, classes while they fit, one line for the rest. */
+void ps_classes(FILE *out, const struct seen_job *job)
+{
+    char line[2 * PS_LINE];
+    struct text t = TEXT_IN(line);
+    struct classes c;
+    text_clear(&t);
+    if (job->why[0] || muster_classes(&job->m, &c) != 0) {
+        ps_line(out, job);
+        return;
+    }
+    add_head(&t, job);
+    text_add(&t, ", since ");
+    text_add_duration(&t, job->m.age_ns);
+    if (job->m.left_out)
+        text_add(&t, "; %u comms too many to look at", job->m.left_out);
+    int used = ps_wrap(out, line), k = 0;
+    for (; k < c.n; k++) {
+        text_clear(&t);
+        ps_add_class(&t, &job->m, &c.ranks[c.begin[k]], c.begin[k + 1] - c.begin[k]);
+        int lines = ps_wrap(NULL, line);
+        /* the prompt needs a line, and so does what is left */
+        if (used + lines > SCREEN_LINES - (k + 1 < c.n ? 2 : 1))
+            break;
+        used += ps_wrap(out, line);
+    }
+    if (k < c.n)
+        fprintf(out, "and %d ranks in %d other states (--all shows each)\n",
+                (int)job->m.size - c.begin[k], c.n - k);
+    classes_drop(&c);
+}
+
+void ps_every(FILE *out, const struct seen_job *job)
+{
+    char line[PS_LINE], cell[64];
+    struct text t = TEXT_IN(line), time = TEXT_IN(cell);
+    text_clear(&t);
+    if (job->why[0]) {
+        ps_line(out, job);
+        return;
+    }
+    add_head(&t, job);
+    fprintf(out, "%s\n  rank pid      state         CPU   %%    doing\n", line);
+    for (uint32_t r = 0; r < job->m.size; r++) {
+        const struct stance *s = &job->m.rank[r];
+        text_clear(&t);
+        text_clear(&time);
+        text_add(&t, "  %-4u ", r);
+        if (s->process.pid) {
+            text_add(&t, "%-8d ", (int)s->process.pid);
+            text_add_duration(&time, s->process.cpu_ns);
+        } else
+            text_add(&t, "%-8s ", "-");
+        text_add_padded(&t, standing_name(s->standing), 14);
+        text_add_padded(&t, time.used ? cell : "-", 12);
+        if (s->percent >= 0)
+            text_add(&t, "%-3d ", s->percent);
+        else
+            text_add(&t, "-   ");
+        muster_add_stance(&t, s);
+        fprintf(out, "%s\n", line);
+    }
+}
+
+void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only)
+{
+    char name[256];
+    struct text t = TEXT_IN(name);
+    text_clear(&t);
+    if (only) {
+        text_add_foreign(&t, only, 80);
+        fprintf(out, "no job of the name or pid %s can be seen here", name);
+    } else if (geteuid() == 0)
+        fprintf(out, "no job is running here");
+    else {
+        const struct passwd *user = getpwuid(geteuid());
+        text_add_foreign(&t, user ? user->pw_name : "this user", 80);
+        fprintf(out, "no job of %s is running here; root sees those of others, too", name);
+    }
+    if (j->refused)
+        fprintf(out, " (%zu processes may not be looked at: not dumpable)", j->refused);
+    fputc('\n', out);
+}

@@ -1,0 +1,205 @@
+/* tutti why: what a job waits for, who keeps it waiting, what that rank does instead, and how to
+ * look further. All that it says is read: no signal is sent, no process is stopped. */
+#include "cli/ps.h"
+#include "cli/verb.h"
+
+#include "base/error.h"
+#include "os/witness.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHY_LINE = 2048 };
+
+static const struct option options[] = {
+    { "stuck", required_argument, NULL, 's' },
+    { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "usage: tutti why [JOB] [--stuck SECONDS]\n"
+    "\n"
+    "Says in at most five lines what a job waits for, which ranks keep it waiting,\n"
+    "what these do instead, and how to look further. It only reads. JOB is a job's\n"
+    "name, or the pid of one of its processes; without it: each job of yours.\n"
+    "\n"
+    "  --stuck SECONDS   from this age a wait counts as stuck; default: 30\n"
+    "  -h, --help        this text\n"
+    "\n"
+    "Exit status: as of tutti ps.\n";
+
+static void line_of(struct text *t, const char *what, const struct muster *m, const int *ranks,
+                    int n)
+{
+    text_clear(t);
+    text_add(t, "  %s", what);
+    ps_add_class(t, m, ranks, n);
+    printf("%s\n", t->at);
+}
+
+/* The keepers that do what most of them do: one sentence says it of all. */
+static int alike_keepers(const struct muster *m, const struct knot *k, int *ranks)
+{
+    struct classes c;
+    int best = 0, found = 0;
+    uint8_t keeps[RANKS_MAX] = { 0 };
+    for (int i = 0; i < k->keepers_n; i++)
+        keeps[k->keepers[i]] = 1;
+    if (muster_classes(m, &c) != 0)
+        return 0;
+    for (int class = 0; class < c.n; class++) {
+        int n = 0;
+        for (int i = c.begin[class]; i < c.begin[class + 1]; i++)
+            n += keeps[c.ranks[i]];
+        if (n > found) {
+            found = n;
+            best = class;
+        }
+    }
+    found = 0;
+    for (int i = c.begin[best]; i < c.begin[best + 1]; i++)
+        if (keeps[c.ranks[i]])
+            ranks[found++] = c.ranks[i];
+    classes_drop(&c);
+    return found;
+}
+
+static bool any_moved(const struct muster *m)
+{
+    for (uint32_t r = 0; r < m->size; r++)
+        if (m->rank[r].moved)
+            return true;
+    return false;
+}
+
+static void say_where(struct text *t, const struct muster *m, const struct stance *s)
+{
+    text_clear(t);
+    text_add(t, "  there: %s, pid %d, ", s->program[0] ? s->program : "?", (int)s->process.pid);
+    size_t before = t->used;
+    char room[256];
+    struct text kernel = TEXT_IN(room);
+    text_clear(&kernel);
+    witness_kernel(&kernel, s->process.pid, s->process.tid);
+    if (kernel.used)
+        text_add_foreign(t, room, sizeof room);
+    if (t->used == before)
+        text_add(t, "%s", s->standing == STANDS_RUNNING ? "in its own instructions"
+                                                        : standing_name(s->standing));
+    text_add(t, any_moved(m) ? "; ranks of the job make progress" : "; no rank makes progress now");
+    printf("%s\n", t->at);
+}
+
+static void say_further(const struct stance *s)
+{
+    int pid = (int)s->process.pid;
+    if (s->standing == STANDS_STOPPED)
+        printf("  to go on: kill -CONT %d\n", pid);
+    else if (!strncmp(s->program, "python", 6))
+        printf("  look further: py-spy dump --pid %d; gdb -p %d\n", pid, pid);
+    else
+        printf("  look further: gdb -p %d\n", pid);
+}
+
+static void say_knot(struct text *t, const struct muster *m, const struct knot *k)
+{
+    int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
+    if (k->waiters_n)
+        line_of(t, "waiting: ", m, k->waiters, k->waiters_n);
+    char what[64];
+    if (k->over_n) {
+        snprintf(what, sizeof what, k->over_n == 1 ? "for: " : "for, over %d waits: ", k->over_n);
+        line_of(t, what, m, &k->over[k->over_n - 1], 1);
+    }
+    if (k->kind == KNOT_THERE && !n)
+        printf("  all ranks have come to it: it is being carried out\n");
+    if (k->kind == KNOT_OPEN && !n)
+        printf("  whom it waits for is not known: nobody in particular\n");
+    if (!n)
+        return;
+    if (k->kind == KNOT_CIRCLE) {
+        text_clear(t);
+        phrase_ranks(t, k->keepers, k->keepers_n);
+        printf("  a circle: that waits in its turn for %s\n", t->at);
+        say_further(&m->rank[k->over_n ? k->over[k->over_n - 1] : ranks[0]]);
+        return;
+    }
+    snprintf(what, sizeof what, "kept by: ");
+    if (n < k->keepers_n)
+        snprintf(what, sizeof what, "kept by %d ranks, among them ", k->keepers_n);
+    line_of(t, what, m, ranks, n);
+    const struct stance *s = &m->rank[ranks[0]];
+    if (!s->process.pid)
+        return;
+    /* five lines with the headline */
+    if (!k->over_n)
+        say_where(t, m, s);
+    say_further(s);
+}
+
+static void say_job(const struct seen_job *job)
+{
+    char line[WHY_LINE];
+    struct text t = TEXT_IN(line);
+    const struct muster *m = &job->m;
+    text_clear(&t);
+    if (job->why[0]) {
+        ps_line(stdout, job);
+        return;
+    }
+    printf("job %s: %u ranks, %s", m->job[0] ? m->job : "without a name", m->size,
+           plight_name(m->plight));
+    if (m->failed[0])
+        printf(" (%s)", m->failed);
+    if (job->knot.kind == KNOT_NONE)
+        printf(": nobody waits");
+    if (job->knot.kind == KNOT_JOIN)
+        printf(": waits for ranks to join");
+    printf("\n");
+    say_knot(&t, m, &job->knot);
+}
+
+int verb_why(int argc, char **argv)
+{
+    uint64_t stuck_ns = PS_STUCK_NS;
+    struct seen_jobs j;
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
+        }
+        if (option != 's') {
+            verb_refuse("why", option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
+                        argv[optind - 1]);
+            return LOOK_USAGE;
+        }
+        if (ps_seconds(optarg, &stuck_ns) < 0) {
+            verb_refuse("why", "--stuck wants seconds, not '%.40s'", optarg);
+            return LOOK_USAGE;
+        }
+    }
+    if (optind + 1 < argc) {
+        verb_refuse("why", "one job at most");
+        return LOOK_USAGE;
+    }
+    const char *only = argv[optind];
+    int error = jobs_look_twice(&j, only, stuck_ns);
+    if (error) {
+        fprintf(stderr, "tutti why: the processes cannot be looked at: %s\n", error_system(error));
+        return LOOK_FAILED;
+    }
+    if (j.n == 0)
+        ps_nothing(stdout, &j, only);
+    for (size_t i = 0; i < j.n; i++)
+        say_job(&j.at[i]);
+    int status = fflush(stdout) != 0 ? LOOK_FAILED
+        : only && j.n == 0           ? LOOK_NO_JOB
+                                     : ps_status(&j);
+    jobs_drop(&j);
+    return status;
+}

@@ -1,0 +1,131 @@
+# tutti ps and tutti why on jobs that wait, each for another reason; what another user sees; what
+# programs read.
+. "$(dirname "$0")/lib.sh"
+export TUTTI_SPAN_BYTES=16M
+
+# look VERB ARGUMENT...: leaves out, err and code.
+look() {
+  code=0
+  timeout 60 "$tutti" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
+}
+shows() { grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"; }
+lines() { [ "$(wc -l <"$here/out")" -le "$1" ] || fail "more than $1 lines"; }
+ranks() { pgrep -x -P "$job" actor; }
+
+# stall RANKS RANK HOW: such a job, when all others sleep in the barrier; leaves job and pid, a
+# rank's.
+stall() {
+  : >"$here/job"
+  env --default-signal=INT,TERM "$tutti" run --grace 500ms -n "$1" "$actor" stall "$2" "$3" \
+    >"$here/job" 2>&1 </dev/null &
+  job=$!
+  eventually grep -q stalled "$here/job" || fail "the job does not start"
+  pid=$(ranks | head -1)
+  eventually waits "$(($1 - 1))" || fail "the others do not wait"
+}
+waits() { look ps "$pid"; [ "$(ranks_in barrier)" = "$1" ]; }
+# How many ranks stand in a KIND, by the JSON.
+ranks_in() {
+  "$tutti" ps "$pid" --json | grep -c "\"waits\":true.*\"kind\":\"$1\""
+}
+end() { kill "$job"; wait "$job"; code=0; }
+
+# ---- one computes, the others wait
+stall 8 7 spin
+look ps "$pid"
+exits 0 "of a wait that is young"
+shows '^job .*: 8 ranks, fine, since '
+shows '^ranks 0-6: barrier #3 at cli/actor.c:[0-9]+ for .*asleep'
+shows '^rank 7: in its own code for .*, last: all_reduce f32 sum 1 #2 at'
+quiet
+look ps "$pid" --stuck 1ms
+exits 1 "of a stuck job"
+shows ', stuck, since'
+look ps
+shows "^job .*\(pid $pid\): 8 ranks, fine: ranks 0-6: barrier #3 .*; rank 7: in its own code"
+name=$(sed -n "s/^job \(.*\) (pid $pid).*/\1/p" "$here/out")
+look ps "$name" --all
+exits 0 "by name"
+[ "$(grep -cE '^  [0-7] ' "$here/out")" = 8 ] || fail "not a line for each rank"
+look why "$pid" --stuck 1ms
+exits 1 "of a stuck job"
+lines 5
+shows '^  waiting: ranks 0-6: barrier #3 at '
+shows '^  kept by: rank 7: in its own code for .*, last: all_reduce f32 sum 1 #2 at .*running'
+shows '^  there: actor, pid [0-9]+, .*; no rank makes progress now$'
+shows "^  look further: gdb -p $(ranks | tail -1)\$"
+quiet
+look ps "$pid" --json
+python3 - "$here/out" <<'PYTHON' || fail "the JSON is not as promised"
+import json, sys
+look = json.load(open(sys.argv[1]))
+assert look["schema"] == "tutti-ps" and look["version"] == 1 and look["status"] == 0
+job, = look["jobs"]
+assert job["size"] == 8 and job["state"] == "fine"
+assert [r["rank"] for r in job["ranks"]] == list(range(8))
+waiting = job["ranks"][0]
+assert waiting["waits"] and waiting["operation"]["kind"] == "barrier"
+last = job["ranks"][7]
+assert not last["waits"] and last["operation"]["bytes"] == 4 and last["operation"]["number"] == 2
+PYTHON
+look ps "$pid" --prometheus
+shows '^# TYPE tutti_rank_operations_total counter$'
+shows "^tutti_rank_waiting_seconds\{job=\"$name\",inode=\"[0-9]+\",rank=\"0\"\} [0-9]"
+shows "^tutti_job_state\{job=\"$name\",inode=\"[0-9]+\"\} 0\$"
+[ "$(grep -vcE '^(#|tutti_[a-z_]+(\{.*\})? [0-9.e+-]+$)' "$here/out")" = 0 ] ||
+  fail "a line that is no metric"
+timeout 1 "$tutti" ps "$pid" --watch=100ms >"$here/out" 2>"$here/err"
+shows '^frozen: no rank has made progress within'
+
+# ---- all stopped
+kill -STOP $(ranks)
+look ps "$pid" --stuck 1ms
+exits 1 "of stopped ranks"
+shows '^ranks 0-6: stopped, barrier #3 at'
+look why "$pid"
+lines 5
+shows '^  kept by: rank 7: stopped, in its own code for'
+shows '^  to go on: kill -CONT [0-9]+$'
+kill -CONT $(ranks)
+
+# ---- another user
+if [ "$(id -u)" = 0 ]; then
+  cp "$tutti" "$here/tutti"
+  chmod 755 "$here" "$here/tutti"
+  for verb in ps why; do
+    code=0
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$here/tutti" $verb >"$here/out" \
+      2>"$here/err" || code=$?
+    exits 0 "as another user"
+    lines 1
+    shows '^no job of nobody is running here'
+    quiet
+  done
+fi
+end
+look ps "$pid"
+exits 65 "where no job is"
+shows "^no job of the name or pid $pid can be seen here"
+
+# ---- a message that nobody sends
+stall 3 2 recv
+look why "$pid"
+lines 5
+shows '^  waiting: ranks 0, 1: barrier #3'
+shows '^  for: rank 2: recv f32 1 from 0 tag 7 at '
+shows '^  a circle: that waits in its turn for rank 0$'
+end
+
+# ---- a rank asleep in the kernel
+stall 2 1 pause
+look why "$pid"
+shows '^  there: actor, pid [0-9]+, in (the kernel \(.*nanosleep|clock_nanosleep)'
+end
+
+# ---- the command line
+for wrong in "ps --bogus" "ps a b" "ps --stuck" "ps --stuck soon" "ps --json --prometheus" \
+    "ps --watch=0" "why --bogus" "why a b" "why --stuck -1"; do
+  look $wrong
+  exits 64 "for: $wrong"
+  [ "$(wc -l <"$here/err")" = 1 ] || fail "not one line for: $wrong"
+done
