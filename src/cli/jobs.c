@@ -104,6 +104,7 @@ static int jobs_read(struct seen_job *job, const struct sighting *file, size_t n
                  file->fd < 0 ? " (its processes have closed the descriptor: root can look)" : "");
         return 0;
     }
+    job->uid = fstat(fd, &st) == 0 ? st.st_uid : geteuid();
     int error = glimpse_take(&g, fd, &why);
     close(fd);
     if (error)

@@ -11,6 +11,7 @@
 /* One arena. why: "" or, in a sentence, why it could not be read; then there is nothing else. */
 struct seen_job {
     pid_t pid;                        /* of its first rank, or of another process */
+    uid_t uid;                        /* whose it is */
     uint64_t device, inode;
     char why[400];
     struct muster m;

@@ -41,13 +41,15 @@ static enum standing muster_standing(const struct seat *seat, const struct atten
         return STANDS_LEFT;
     if ((process_mark_died(word) && state != SEAT_ADRIFT) || p->gone)
         return STANDS_DEAD;
-    if (!p->pid || !p->state)
+    if (!p->pid || !p->state || !strcmp(p->state, "out of sight"))
         return STANDS_UNSEEN;
     if (!strcmp(p->state, "stopped"))
         return STANDS_STOPPED;
     if (!strcmp(p->state, "running"))
         return STANDS_RUNNING;
-    return !strcmp(p->state, "sleeping") ? STANDS_SLEEPING : STANDS_KERNEL;
+    /* the thread that joined has ended, its process goes on */
+    bool adrift = state == SEAT_ADRIFT && !strcmp(p->state, "zombie");
+    return adrift || !strcmp(p->state, "sleeping") ? STANDS_SLEEPING : STANDS_KERNEL;
 }
 
 struct scene { const struct glimpse *g; struct clock_point now; };

@@ -88,7 +88,7 @@ static void json_rank(FILE *out, const struct stance *s)
 static void json_job(FILE *out, const struct seen_job *job)
 {
     const struct muster *m = &job->m;
-    fprintf(out, "{\"pid\":%d,", (int)job->pid);
+    fprintf(out, "{\"pid\":%d,\"uid\":%u,", (int)job->pid, (unsigned)job->uid);
     if (job->why[0]) {
         char why[4 * sizeof job->why];
         struct text t = TEXT_IN(why);

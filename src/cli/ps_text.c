@@ -82,8 +82,16 @@ void ps_add_class(struct text *t, const struct muster *m, const int *ranks, int 
 static void add_head(struct text *t, const struct seen_job *job)
 {
     const struct muster *m = &job->m;
-    text_add(t, "job %s (pid %d): ", m->job[0] ? m->job : "without a name", (int)job->pid);
-    text_add(t, "%u rank%s, %s", m->size, m->size == 1 ? "" : "s", plight_name(m->plight));
+    text_add(t, "job %s (pid %d", m->job[0] ? m->job : "without a name", (int)job->pid);
+    if (job->uid != geteuid()) {
+        const struct passwd *user = getpwuid(job->uid);
+        text_add(t, " of ");
+        if (user)
+            text_add_foreign(t, user->pw_name, 32);
+        else
+            text_add(t, "user %u", (unsigned)job->uid);
+    }
+    text_add(t, "): %u rank%s, %s", m->size, m->size == 1 ? "" : "s", plight_name(m->plight));
     if (m->failed[0])
         text_add(t, " (%s)", m->failed);
 }

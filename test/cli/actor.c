@@ -11,8 +11,9 @@
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
  *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
- *                              (computes for ever), pause (sleeps), recv (from rank 0, who sends
- *                              nothing), die (SIGKILL); the others wait for it in a barrier
+ *                              (computes for ever), pause (sleeps), close (the same, and closes all
+ *                              descriptors), recv (from rank 0, who sends nothing); the others wait
+ *                              for it in a barrier. meet: all go on to meet, for ever
  *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
  *                              says "got NUMBER"
  *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a
@@ -129,14 +130,18 @@ static int play_stall(int rank, const char *how)
     if (tutti_all_reduce(&one, &sum, 1, TUTTI_F32, TUTTI_SUM, world, NULL) < 0) return stop(world);
     if (tutti_rank(world) == rank) {
         dprintf(STDOUT_FILENO, "stalled\n");
-        if (!strcmp(how, "die")) raise(SIGKILL);
+        for (int fd = 3; !strcmp(how, "close") && fd < 1024; fd++)
+            close(fd);
         if (!strcmp(how, "recv"))
             tutti_recv(&sum, 1, TUTTI_F32, 0, 7, NULL, world, NULL);
         for (; !strcmp(how, "spin") && getppid() != 1; turns++)
             if (turns == UINT64_MAX) return 1;
-        nanosleep(&hour, NULL);
+        if (strcmp(how, "meet") != 0) nanosleep(&hour, NULL);
     }
-    return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
+    do
+        if (tutti_barrier(world, NULL) < 0) return stop(world);
+    while (!strcmp(how, "meet"));
+    return 0;
 }
 
 static int play_count(int number)

@@ -123,6 +123,7 @@ static bool look(struct seen_job *job, int fd)
     struct text why = TEXT_IN(job->why);
     memset(job, 0, sizeof *job);
     job->pid = getpid();
+    job->uid = geteuid();
     if (glimpse_take(&g, fd, &why) != 0)
         return false;
     assert_int_equal(muster(&job->m, &g, process, clock_now(), PS_STUCK_NS), 0);

@@ -1,3 +1,4 @@
+# ctest: timeout=300
 # tutti ps and tutti why on jobs that wait, each for another reason; what another user sees; what
 # programs read.
 . "$(dirname "$0")/lib.sh"
@@ -12,23 +13,34 @@ shows() { grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"; }
 lines() { [ "$(wc -l <"$here/out")" -le "$1" ] || fail "more than $1 lines"; }
 ranks() { pgrep -x -P "$job" actor; }
 
-# stall RANKS RANK HOW: such a job, when all others sleep in the barrier; leaves job and pid, a
-# rank's.
+# stall RANKS RANK HOW [GRACE]: such a job, when all others wait in the barrier; leaves job and pid,
+# a rank's.
 stall() {
   : >"$here/job"
-  env --default-signal=INT,TERM "$tutti" run --grace 500ms -n "$1" "$actor" stall "$2" "$3" \
+  env --default-signal=INT,TERM "$tutti" run --grace "${4:-500ms}" -n "$1" "$actor" stall "$2" "$3" \
     >"$here/job" 2>&1 </dev/null &
   job=$!
   eventually grep -q stalled "$here/job" || fail "the job does not start"
   pid=$(ranks | head -1)
-  eventually waits "$(($1 - 1))" || fail "the others do not wait"
+  [ "$3" = meet ] || eventually waits "$(($1 - 1))" || fail "the others do not wait"
 }
-waits() { look ps "$pid"; [ "$(ranks_in barrier)" = "$1" ]; }
+waits() { [ "$(ranks_in barrier)" = "$1" ]; }
 # How many ranks stand in a KIND, by the JSON.
 ranks_in() {
   "$tutti" ps "$pid" --json | grep -c "\"waits\":true.*\"kind\":\"$1\""
 }
-end() { kill "$job"; wait "$job"; code=0; }
+end() { kill -CONT $(ranks); kill "$job" $(pgrep -P "$job"); wait "$job"; job=; } 2>"$here/end"
+trap '[ -z "${job-}" ] || end; rm -rf "$here"' EXIT
+# watches PATTERN: a line of tutti ps --watch.
+watches() {
+  local watch
+  : >"$here/out"
+  "$tutti" ps "$pid" --watch=100ms >"$here/out" 2>"$here/err" &
+  watch=$!
+  eventually grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"
+  kill "$watch"
+  wait "$watch"
+}
 
 # ---- one computes, the others wait
 stall 8 7 spin
@@ -74,8 +86,7 @@ shows "^tutti_rank_waiting_seconds\{job=\"$name\",inode=\"[0-9]+\",rank=\"0\"\} 
 shows "^tutti_job_state\{job=\"$name\",inode=\"[0-9]+\"\} 0\$"
 [ "$(grep -vcE '^(#|tutti_[a-z_]+(\{.*\})? [0-9.e+-]+$)' "$here/out")" = 0 ] ||
   fail "a line that is no metric"
-timeout 1 "$tutti" ps "$pid" --watch=100ms >"$here/out" 2>"$here/err"
-shows '^frozen: no rank has made progress within'
+watches '^frozen: no rank has made progress within'
 
 # ---- all stopped
 kill -STOP $(ranks)
@@ -121,6 +132,46 @@ stall 2 1 pause
 look why "$pid"
 shows '^  there: actor, pid [0-9]+, in (the kernel \(.*nanosleep|clock_nanosleep)'
 end
+
+# ---- a rank without descriptors
+stall 3 2 close
+look ps "$pid" --all
+shows '^  2 +[0-9]+ +sleeping .* in its own code for'
+end
+
+# ---- a dead rank, while the others are stopped and cannot end
+stall 3 2 pause 60s
+last=$(ranks | tail -1)
+kill -STOP $(ranks | head -2)
+kill -KILL "$last"
+dies() { look ps "$pid"; [ "$code" = 2 ] && grep -q "^rank 2: died, killed by signal 9" "$here/out"; }
+eventually dies || fail "no dead rank is shown"
+shows '^ranks 0, 1: stopped, barrier #3 at'
+look why "$pid"
+exits 2 "with a dead rank"
+shows '^  kept by: rank 2: died, killed by signal 9 \(SIGKILL\), last: all_reduce'
+end
+
+# ---- all is well
+stall 2 1 meet
+look ps "$pid"
+exits 0 "of a job that goes on"
+watches '^2 of 2 ranks have made progress within'
+end
+
+# ---- another pid namespace: a rank is its process by the pid that it has there
+if unshare --pid --fork true 2>"$here/err"; then
+  : >"$here/job"
+  unshare --pid --fork --kill-child "$tutti" run -n 2 "$actor" stall 1 pause >"$here/job" 2>&1 &
+  job=$!
+  eventually grep -q stalled "$here/job" || fail "no job in another pid namespace"
+  for pid in $(pgrep -x actor); do
+    [ "$(readlink "/proc/$pid/ns/pid")" = "$(readlink "/proc/self/ns/pid")" ] || break
+  done
+  look ps "$pid" --all
+  shows '^  1 +[0-9]+ +sleeping .* in its own code for'
+  end
+fi
 
 # ---- the command line
 for wrong in "ps --bogus" "ps a b" "ps --stuck" "ps --stuck soon" "ps --json --prometheus" \
