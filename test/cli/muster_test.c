@@ -357,8 +357,8 @@ static void broken_arenas(void **state)
         attend(dice() % 2 ? "running" : dice() % 2 ? "stopped" : NULL);
         fd[i] = broken(&arena, i);
         bool could = look(&job, fd[i]);
-        if (i % 4 < 2 && could)
-            fail_msg("arena %d passed as whole", i);
+        if (could != (i % 4 >= 2))
+            fail_msg("arena %d: %s", i, could ? "passed as whole" : job.why);
         if (!could)
             assert_true(job.why[0]);
         char *all = shown(&job);
@@ -369,7 +369,6 @@ static void broken_arenas(void **state)
         muster_drop(&job.m);
     }
     arena_detach(&arena);
-    assert_true(read >= BROKEN / 4);              /* or the rooms behind the header saw nothing */
     if (getenv("TUTTI_BUILD")) {
         char could[32], not[32], why[32];
         snprintf(could, sizeof could, "(pid %d)", (int)getpid());

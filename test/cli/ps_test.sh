@@ -16,8 +16,8 @@ ranks() { pgrep -x -P "$job" actor; }
 # stall RANKS RANK HOW [GRACE]: such a job, once all others wait in the barrier; leaves job, pid.
 stall() {
   : >"$here/job"
-  env --default-signal=INT,TERM "$tutti" run --grace "${4:-500ms}" -n "$1" "$actor" stall "$2" "$3" \
-    >"$here/job" 2>&1 </dev/null &
+  env --default-signal=INT,TERM "$tutti" run --grace "${4:-500ms}" -n "$1" \
+    "$actor" stall "$2" "$3" >"$here/job" 2>&1 </dev/null &
   job=$!
   eventually grep -q stalled "$here/job" || fail "the job does not start"
   pid=$(ranks | head -1)
