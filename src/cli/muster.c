@@ -185,6 +185,8 @@ static void muster_judge(struct muster *m, uint64_t stuck_ns)
         s->doing.deed.comm = s->comm[0] ? s->comm : NULL;
         s->doing.over = s->standing == STANDS_DEAD || s->standing == STANDS_LEFT;
         s->doing.stopped = s->standing == STANDS_STOPPED;
+        s->meets = m->gathering && !s->doing.called && !s->doing.over
+            && s->standing != STANDS_ABSENT;
         if (stance_waits(s) && kind == KIND_FINALIZE && s->standing < STANDS_LEAVING)
             s->standing = STANDS_LEAVING;
         dead |= s->standing == STANDS_DEAD;
@@ -326,6 +328,10 @@ void muster_add_stance(struct text *t, const struct stance *s)
 {
     if (s->standing == STANDS_ABSENT) {
         text_add(t, "has not joined");
+        return;
+    }
+    if (s->meets) {
+        text_add(t, "%shas joined, waits for the others", s->doing.stopped ? "stopped, " : "");
         return;
     }
     if (s->standing == STANDS_DEAD)

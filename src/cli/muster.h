@@ -34,6 +34,7 @@ struct stance {
     char program[MUSTER_PROGRAM];
     uint32_t slot, member;            /* of that operation's comm */
     uint64_t seq;                     /* its number in the arena; 0, UINT64_MAX: none */
+    bool meets;                       /* it has joined, and others have not */
     bool work;                        /* under way as work: its caller does not wait in it */
     int percent;                      /* of a CPU, between two looks; -1: not known */
     bool moved;                       /* something has changed between two looks */

@@ -156,8 +156,10 @@ static void say_job(const struct seen_job *job)
         printf(" (%s)", m->failed);
     if (job->knot.kind == KNOT_NONE)
         printf(": nobody waits");
-    if (job->knot.kind == KNOT_JOIN)
-        printf(": waits for ranks to join");
+    if (job->knot.kind == KNOT_JOIN) {
+        text_add_duration(&t, m->age_ns);
+        printf(": waits for ranks to join, for %s", line);
+    }
     printf("\n");
     say_knot(&t, m, &job->knot);
 }

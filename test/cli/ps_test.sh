@@ -166,6 +166,24 @@ exits 0 "of a job that goes on"
 watches '^2 of 2 ranks have made progress within'
 end
 
+# ---- a rank that does not join
+: >"$here/job"
+"$tutti" run --grace 500ms -n 3 sh -c '[ $RANK = 2 ] && exec sleep 100; exec "$0" barrier' \
+  "$actor" >"$here/job" 2>&1 </dev/null &
+job=$!
+gathers() {
+  pid=$(ranks | head -1)
+  [ -n "$pid" ] && look ps "$pid" &&
+    grep -q '^ranks 0, 1: has joined, waits for the others' "$here/out"
+}
+eventually gathers || fail "no ranks that meet are shown"
+shows '^rank 2: has not joined$'
+look why "$pid" --stuck 1ms
+exits 1 "of ranks that wait for another to join"
+shows ', stuck: waits for ranks to join, for '
+shows '^  kept by: rank 2: has not joined$'
+end
+
 # ---- another pid namespace: a rank is its process by the pid that it has there
 if unshare --pid --fork true 2>"$here/err"; then
   : >"$here/job"
