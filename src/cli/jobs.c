@@ -4,7 +4,7 @@
 #include "cli/jobs.h"
 
 #include "base/error.h"
-#include "os/witness.h"
+#include "os/proc_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 enum { PAUSE_NS = 10000000 };           /* between the two looks; both together stay below 50 ms */
 
 /* The processes that hold one arena: file[0 … n). */
-struct holders { const struct sighting *file; size_t n; uint64_t namespace; };
+struct holders { const struct proc_file *file; size_t n; uint64_t namespace; };
 
-static bool jobs_match(const struct sighting *h, const struct seat *seat, struct attended *a)
+static bool jobs_match(const struct proc_file *h, const struct seat *seat, struct rank_process *a)
 {
     /* the thread's number is of its own namespace */
     pid_t tid = h->inner == h->pid ? seat->id.tid : h->pid;
@@ -36,15 +36,15 @@ static bool jobs_match(const struct sighting *h, const struct seat *seat, struct
     a->tid = id.tid;
     a->state = state;
     if (seat->several)
-        a->cpu_ns = witness_thread_cpu(a->pid, a->tid);
+        a->cpu_ns = proc_thread_cpu(a->pid, a->tid);
     a->read_ns = clock_ns();
     return true;
 }
 
-static void jobs_attend(const struct holders *h, const struct seat *seat, struct attended *a)
+static void jobs_attend(const struct holders *h, const struct seat *seat, struct rank_process *a)
 {
     uint32_t state = load_relaxed32(&seat->state);                   /* relaxed: a private copy */
-    *a = (struct attended){ 0 };
+    *a = (struct rank_process){ 0 };
     if (state == SEAT_EMPTY || seat->id.pid <= 0)
         return;
     for (size_t i = 0; i < h->n; i++)
@@ -55,32 +55,32 @@ static void jobs_attend(const struct holders *h, const struct seat *seat, struct
     /* it may have closed its descriptor, and has the memory mapped */
     int alive = process_alive(&seat->id, -1);
     a->gone = alive == 0;
-    if (alive == 1 && witness_maps(seat->id.pid, h->file->device, h->file->inode))
-        jobs_match(&(struct sighting){ .pid = seat->id.pid, .inner = seat->id.pid }, seat, a);
+    if (alive == 1 && proc_maps_file(seat->id.pid, h->file->device, h->file->inode))
+        jobs_match(&(struct proc_file){ .pid = seat->id.pid, .inner = seat->id.pid }, seat, a);
 }
 
-static int jobs_open(const struct sighting *file, size_t n)
+static int jobs_open(const struct proc_file *file, size_t n)
 {
     int fd = -ENOENT;
     for (size_t i = 0; i < n && fd < 0; i++)
-        fd = witness_open(&file[i]);
+        fd = proc_file_open(&file[i]);
     return fd < 0 && file->fd < 0 && fd != -ESTALE ? -EPERM : fd;
 }
 
-static int jobs_muster(struct seen_job *job, const struct holders *h, const struct glimpse *g,
+static int jobs_states(struct seen_job *job, const struct holders *h, const struct arena_copy *g,
                        uint64_t stuck_ns)
 {
-    struct attended *process = calloc(g->arena.header->size, sizeof *process);
+    struct rank_process *process = calloc(g->arena.header->size, sizeof *process);
     if (!process)
         return -ENOMEM;
     struct clock_point now = clock_now();
     for (uint32_t r = 0; r < g->arena.header->size; r++)
         jobs_attend(h, &g->arena.seats[r], &process[r]);
-    int error = muster(&job->m, g, process, now, stuck_ns);
+    int error = rank_states_fill(&job->m, g, process, now, stuck_ns);
     free(process);
     if (error)
         return error;
-    knot_find(&job->knot, g, &job->m);
+    blockers_find(&job->blockers, g, &job->m);
     for (uint32_t r = job->m.size; r-- > 0;)
         if (job->m.rank[r].process.pid)
             job->pid = job->m.rank[r].process.pid;
@@ -88,10 +88,11 @@ static int jobs_muster(struct seen_job *job, const struct holders *h, const stru
 }
 
 /* The arena of file[0 … n). */
-static int jobs_read(struct seen_job *job, const struct sighting *file, size_t n, uint64_t stuck_ns)
+static int jobs_read(struct seen_job *job, const struct proc_file *file, size_t n,
+                     uint64_t stuck_ns)
 {
     struct text why = TEXT_IN(job->why);
-    struct glimpse g;
+    struct arena_copy g;
     struct stat st;
     *job = (struct seen_job){ .pid = file->pid, .device = file->device, .inode = file->inode };
     int fd = jobs_open(file, n);
@@ -105,18 +106,18 @@ static int jobs_read(struct seen_job *job, const struct sighting *file, size_t n
         return 0;
     }
     job->uid = fstat(fd, &st) == 0 ? st.st_uid : geteuid();
-    int error = glimpse_take(&g, fd, &why);
+    int error = arena_copy_take(&g, fd, &why);
     close(fd);
     if (error)
         return 0;
     struct holders h = { .file = file, .n = n };
     h.namespace = stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
-    error = jobs_muster(job, &h, &g, stuck_ns);
-    glimpse_drop(&g);
+    error = jobs_states(job, &h, &g, stuck_ns);
+    arena_copy_drop(&g);
     return error;
 }
 
-static bool jobs_has_pid(const struct sighting *file, size_t n, pid_t pid)
+static bool jobs_has_pid(const struct proc_file *file, size_t n, pid_t pid)
 {
     for (size_t i = 0; i < n; i++)
         if (file[i].pid == pid)
@@ -131,14 +132,14 @@ static bool jobs_wanted(const struct seen_job *job, bool by_pid, const char *onl
     return !only || by_pid || (!job->why[0] && !strcmp(job->m.job, only));
 }
 
-static int jobs_read_all(struct seen_jobs *j, const struct sightings *s, const char *only,
+static int jobs_read_all(struct seen_jobs *j, const struct proc_files *s, const char *only,
                          uint64_t stuck_ns)
 {
     int64_t pid = -1;
     if (only)
         text_parse_int(only, 1, INT32_MAX, &pid);
     for (size_t i = 0, n; i < s->n; i += n) {
-        const struct sighting *file = &s->at[i];
+        const struct proc_file *file = &s->at[i];
         for (n = 1; i + n < s->n && file[n].device == file->device && file[n].inode == file->inode;)
             n++;
         bool by_pid = pid > 0 && jobs_has_pid(file, n, (pid_t)pid);
@@ -149,21 +150,21 @@ static int jobs_read_all(struct seen_jobs *j, const struct sightings *s, const c
         if (jobs_wanted(job, by_pid, only))
             j->n++;
         else
-            muster_drop(&job->m);
+            rank_states_drop(&job->m);
     }
     return 0;
 }
 
-static int jobs_find(struct sightings *s)
+static int jobs_find(struct proc_files *s)
 {
-    int error = witness_look(s, "tutti", false);
+    int error = proc_files_find(s, "tutti", false);
     if (error || s->n > 0)
         return error;
-    witness_drop(s);
-    return witness_look(s, "tutti", true);
+    proc_files_free(s);
+    return proc_files_find(s, "tutti", true);
 }
 
-static int jobs_look_at(struct seen_jobs *j, const struct sightings *s, const char *only,
+static int jobs_look_at(struct seen_jobs *j, const struct proc_files *s, const char *only,
                         uint64_t stuck_ns)
 {
     *j = (struct seen_jobs){ .refused = s->refused, .taken_ns = clock_ns() };
@@ -176,18 +177,18 @@ static int jobs_look_at(struct seen_jobs *j, const struct sightings *s, const ch
 
 int jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
 {
-    struct sightings s;
+    struct proc_files s;
     int error = jobs_find(&s);
     if (!error)
         error = jobs_look_at(j, &s, only, stuck_ns);
-    witness_drop(&s);
+    proc_files_free(&s);
     return error;
 }
 
 void jobs_drop(struct seen_jobs *j)
 {
     for (size_t i = 0; i < j->n; i++)
-        muster_drop(&j->at[i].m);
+        rank_states_drop(&j->at[i].m);
     free(j->at);
     *j = (struct seen_jobs){ 0 };
 }
@@ -198,14 +199,14 @@ void jobs_compare(struct seen_jobs *j, const struct seen_jobs *before)
         for (size_t k = 0; k < before->n; k++)
             if (j->at[i].device == before->at[k].device && j->at[i].inode == before->at[k].inode
                 && !j->at[i].why[0] && !before->at[k].why[0])
-                muster_compare(&j->at[i].m, &before->at[k].m);
+                rank_states_compare(&j->at[i].m, &before->at[k].m);
 }
 
 /* The second look is at the processes of the first: to find them is most of the cost. */
 int jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
 {
     struct seen_jobs first;
-    struct sightings s;
+    struct proc_files s;
     int error = jobs_find(&s);
     if (!error)
         error = jobs_look_at(&first, &s, only, stuck_ns);
@@ -218,6 +219,6 @@ int jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
             jobs_compare(j, &first);
         jobs_drop(&first);
     }
-    witness_drop(&s);
+    proc_files_free(&s);
     return error;
 }

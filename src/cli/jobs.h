@@ -4,7 +4,7 @@
 #ifndef TUTTI_CLI_JOBS_H
 #define TUTTI_CLI_JOBS_H
 
-#include "cli/knot.h"
+#include "cli/blockers.h"
 
 #include <sys/types.h>
 
@@ -14,8 +14,8 @@ struct seen_job {
     uid_t uid;                        /* whose it is */
     uint64_t device, inode;
     char why[400];
-    struct muster m;
-    struct knot knot;
+    struct rank_states m;
+    struct blockers blockers;
 };
 
 /* refused: processes of the caller that may not be looked at. */

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* exit statuses: those of enum plight, and these */
+/* exit statuses: those of enum job_status, and these */
 enum { LOOK_USAGE = 64, LOOK_NO_JOB = 65, LOOK_UNREADABLE = 66, LOOK_FAILED = 70 };
 
 enum { PS_SCHEMA = 1 };               /* of the JSON and of the metrics; raised when a name goes */
@@ -34,6 +34,6 @@ void ps_prometheus(FILE *out, const struct seen_jobs *j);
 int  ps_wrap(FILE *out, const char *line);
 
 /* What ranks[0 … n) of a class do: "ranks 0-6: barrier #88 at a.py:41 for 2 min, asleep". */
-void ps_add_class(struct text *t, const struct muster *m, const int *ranks, int n);
+void ps_add_class(struct text *t, const struct rank_states *m, const int *ranks, int n);
 
 #endif

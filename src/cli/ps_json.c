@@ -29,7 +29,7 @@ static void pair(FILE *out, const char *name, const char *s)
 static unsigned long long number(uint64_t n) { return n; }
 
 /* Bytes of one rank's buffer; false: the count is none of elements, or is not known. */
-static bool deed_bytes(const struct deed *d, uint64_t *bytes)
+static bool operation_bytes(const struct op_record *d, uint64_t *bytes)
 {
     size_t one = fold_type_size((tutti_type)fingerprint_type(d->descriptor));
     *bytes = d->count * one;
@@ -37,9 +37,9 @@ static bool deed_bytes(const struct deed *d, uint64_t *bytes)
         && kind_data(fingerprint_kind(d->descriptor));
 }
 
-static void json_deed(FILE *out, const struct stance *s)
+static void json_deed(FILE *out, const struct rank_state *s)
 {
-    const struct deed *d = &s->doing.deed;
+    const struct op_record *d = &s->doing.operation;
     enum kind kind = fingerprint_kind(d->descriptor);
     uint64_t bytes;
     pair(out, "kind", kind_name(kind));
@@ -47,7 +47,7 @@ static void json_deed(FILE *out, const struct stance *s)
     pair(out, "site", s->site);
     if (kind_collective(kind))
         fprintf(out, "\"number\":%llu,", number(d->number));
-    if (deed_bytes(d, &bytes)) {
+    if (operation_bytes(d, &bytes)) {
         pair(out, "type", fold_type_name((tutti_type)fingerprint_type(d->descriptor)));
         fprintf(out, "\"count\":%llu,\"bytes\":%llu,", number(d->count), number(bytes));
     }
@@ -59,7 +59,7 @@ static void json_deed(FILE *out, const struct stance *s)
             s->work ? "true" : "false", (double)s->doing.age_ns / 1e9);
 }
 
-static void json_rank(FILE *out, const struct stance *s)
+static void json_rank(FILE *out, const struct rank_state *s)
 {
     fprintf(out, "{\"rank\":%u,\"pid\":", s->rank);
     if (s->process.pid)
@@ -67,13 +67,13 @@ static void json_rank(FILE *out, const struct stance *s)
     else
         fputs("null,", out);
     pair(out, "program", s->program);
-    pair(out, "state", standing_name(s->standing));
+    pair(out, "state", rank_condition_name(s->condition));
     fprintf(out, "\"waits\":%s,\"moved\":%s,\"cpu_seconds\":%.6f,",
-            stance_waits(s) ? "true" : "false", s->moved ? "true" : "false",
+            rank_state_waits(s) ? "true" : "false", s->moved ? "true" : "false",
             (double)s->process.cpu_ns / 1e9);
     if (s->percent >= 0)
         fprintf(out, "\"cpu_percent\":%d,", s->percent);
-    if (s->standing == STANDS_DEAD && s->status)
+    if (s->condition == RANK_DEAD && s->status)
         fprintf(out, "\"wait_status\":%u,", s->status >> 1);
     fprintf(out, "\"operations\":%llu,\"bytes\":%llu,\"wait_seconds\":%.6f,\"operation\":",
             number(s->operations), number(s->bytes), (double)s->wait_ns / 1e9);
@@ -87,7 +87,7 @@ static void json_rank(FILE *out, const struct stance *s)
 
 static void json_job(FILE *out, const struct seen_job *job)
 {
-    const struct muster *m = &job->m;
+    const struct rank_states *m = &job->m;
     fprintf(out, "{\"pid\":%d,\"uid\":%u,", (int)job->pid, (unsigned)job->uid);
     if (job->why[0]) {
         char why[4 * sizeof job->why];
@@ -101,7 +101,7 @@ static void json_job(FILE *out, const struct seen_job *job)
     }
     pair(out, "job", m->job);
     pair(out, "tutti", m->version);
-    pair(out, "state", plight_name(m->plight));
+    pair(out, "state", job_status_name(m->status));
     pair(out, "failure", m->failed);
     fprintf(out, "\"size\":%u,\"comms\":%u,\"seconds\":%.6f,", m->size, m->comms,
             (double)m->age_ns / 1e9);
@@ -130,50 +130,50 @@ enum metric_of { OF_JOB, OF_RANK };
 struct metric {
     const char *name, *type, *help;
     enum metric_of of;
-    double (*value)(const struct muster *m, const struct stance *s);
+    double (*value)(const struct rank_states *m, const struct rank_state *s);
 };
 
-static double state_of(const struct muster *m, const struct stance *s)
+static double state_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)s;
-    return m->plight;
+    return m->status;
 }
-static double size_of(const struct muster *m, const struct stance *s)
+static double size_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)s;
     return m->size;
 }
-static double oldest_of(const struct muster *m, const struct stance *s)
+static double oldest_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)s;
     return (double)m->oldest_ns / 1e9;
 }
-static double alive_of(const struct muster *m, const struct stance *s)
+static double alive_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
-    return s->standing != STANDS_DEAD && s->standing != STANDS_LEFT && s->standing != STANDS_ABSENT;
+    return s->condition != RANK_DEAD && s->condition != RANK_LEFT && s->condition != RANK_ABSENT;
 }
-static double waiting_of(const struct muster *m, const struct stance *s)
+static double waiting_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
-    return stance_waits(s) ? (double)s->doing.age_ns / 1e9 : 0;
+    return rank_state_waits(s) ? (double)s->doing.age_ns / 1e9 : 0;
 }
-static double cpu_of(const struct muster *m, const struct stance *s)
+static double cpu_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
     return (double)s->process.cpu_ns / 1e9;
 }
-static double operations_of(const struct muster *m, const struct stance *s)
+static double operations_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
     return (double)s->operations;
 }
-static double bytes_of(const struct muster *m, const struct stance *s)
+static double bytes_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
     return (double)s->bytes;
 }
-static double wait_of(const struct muster *m, const struct stance *s)
+static double wait_of(const struct rank_states *m, const struct rank_state *s)
 {
     (void)m;
     return (double)s->wait_ns / 1e9;

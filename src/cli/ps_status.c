@@ -22,6 +22,6 @@ int ps_status(const struct seen_jobs *j)
 {
     int status = 0;
     for (size_t i = 0; i < j->n; i++)
-        status = worse(status, j->at[i].why[0] ? LOOK_UNREADABLE : (int)j->at[i].m.plight);
+        status = worse(status, j->at[i].why[0] ? LOOK_UNREADABLE : (int)j->at[i].m.status);
     return status;
 }

@@ -31,19 +31,18 @@ int ps_wrap(FILE *out, const char *s)
 }
 
 /* "asleep", "2 spinning, 5 asleep"; in their own code: "running". */
-static void add_states(struct text *t, const struct muster *m, const int *ranks, int n)
+static void add_states(struct text *t, const struct rank_states *m, const int *ranks, int n)
 {
-    const struct stance *first = &m->rank[ranks[0]];
-    bool waits = stance_waits(first);
-    int of[STANDINGS] = { 0 }, kinds = 0;
+    const struct rank_state *first = &m->rank[ranks[0]];
+    bool waits = rank_state_waits(first);
+    int of[RANK_CONDITIONS] = { 0 }, kinds = 0;
     for (int i = 0; i < n; i++)
-        kinds += of[m->rank[ranks[i]].standing]++ == 0;
-    for (int k = 0; k < STANDINGS; k++) {
-        const char *name = waits && k == STANDS_RUNNING ? "spinning"
-            : waits && k == STANDS_SLEEPING             ? "asleep"
-                                                        : standing_name((enum standing)k);
-        bool said = k == STANDS_DEAD || k == STANDS_LEFT || k == STANDS_STOPPED
-            || k == STANDS_ABSENT;
+        kinds += of[m->rank[ranks[i]].condition]++ == 0;
+    for (int k = 0; k < RANK_CONDITIONS; k++) {
+        const char *name = waits && k == RANK_RUNNING ? "spinning"
+            : waits && k == RANK_SLEEPING ? "asleep"
+            : rank_condition_name((enum rank_condition)k);
+        bool said = k == RANK_DEAD || k == RANK_LEFT || k == RANK_STOPPED || k == RANK_ABSENT;
         if (!of[k] || said)
             continue;
         text_add(t, ", ");
@@ -53,11 +52,11 @@ static void add_states(struct text *t, const struct muster *m, const int *ranks,
     }
 }
 
-static void add_cpu(struct text *t, const struct muster *m, const int *ranks, int n)
+static void add_cpu(struct text *t, const struct rank_states *m, const int *ranks, int n)
 {
     int sum = 0, known = 0;
     for (int i = 0; i < n; i++)
-        if (m->rank[ranks[i]].percent >= 0 && m->rank[ranks[i]].standing < STANDS_LEFT) {
+        if (m->rank[ranks[i]].percent >= 0 && m->rank[ranks[i]].condition < RANK_LEFT) {
             sum += m->rank[ranks[i]].percent;
             known++;
         }
@@ -65,23 +64,23 @@ static void add_cpu(struct text *t, const struct muster *m, const int *ranks, in
         text_add(t, ", %d %% CPU%s", sum / known, known > 1 ? " each" : "");
 }
 
-void ps_add_class(struct text *t, const struct muster *m, const int *ranks, int n)
+void ps_add_class(struct text *t, const struct rank_states *m, const int *ranks, int n)
 {
-    struct stance shown = m->rank[ranks[0]];
+    struct rank_state shown = m->rank[ranks[0]];
     for (int i = 1; i < n; i++)
         if (m->rank[ranks[i]].doing.age_ns > shown.doing.age_ns)
             shown.doing.age_ns = m->rank[ranks[i]].doing.age_ns;
-    shown.doing.deed.site = m->rank[ranks[0]].site;
+    shown.doing.operation.site = m->rank[ranks[0]].site;
     phrase_ranks(t, ranks, n);
     text_add(t, ": ");
-    muster_add_stance(t, &shown);
+    rank_states_add_state(t, &shown);
     add_states(t, m, ranks, n);
     add_cpu(t, m, ranks, n);
 }
 
 static void add_head(struct text *t, const struct seen_job *job)
 {
-    const struct muster *m = &job->m;
+    const struct rank_states *m = &job->m;
     text_add(t, "job %s (pid %d", m->job[0] ? m->job : "without a name", (int)job->pid);
     if (job->uid != geteuid()) {
         const struct passwd *user = getpwuid(job->uid);
@@ -91,7 +90,7 @@ static void add_head(struct text *t, const struct seen_job *job)
         else
             text_add(t, "user %u", (unsigned)job->uid);
     }
-    text_add(t, "): %u rank%s, %s", m->size, m->size == 1 ? "" : "s", plight_name(m->plight));
+    text_add(t, "): %u rank%s, %s", m->size, m->size == 1 ? "" : "s", job_status_name(m->status));
     if (m->failed[0])
         text_add(t, " (%s)", m->failed);
 }
@@ -108,7 +107,7 @@ void ps_line(FILE *out, const struct seen_job *job)
     struct text t = TEXT_IN(line);
     struct classes c;
     text_clear(&t);
-    if (job->why[0] || muster_classes(&job->m, &c) != 0) {
+    if (job->why[0] || rank_states_classes(&job->m, &c) != 0) {
         add_unread(&t, job);
         fprintf(out, "%s\n", line);
         return;
@@ -132,7 +131,7 @@ void ps_classes(FILE *out, const struct seen_job *job)
     struct text t = TEXT_IN(line);
     struct classes c;
     text_clear(&t);
-    if (job->why[0] || muster_classes(&job->m, &c) != 0) {
+    if (job->why[0] || rank_states_classes(&job->m, &c) != 0) {
         ps_line(out, job);
         return;
     }
@@ -169,7 +168,7 @@ void ps_every(FILE *out, const struct seen_job *job)
     add_head(&t, job);
     fprintf(out, "%s\n  rank pid      state         CPU   %%    doing\n", line);
     for (uint32_t r = 0; r < job->m.size; r++) {
-        const struct stance *s = &job->m.rank[r];
+        const struct rank_state *s = &job->m.rank[r];
         text_clear(&t);
         text_clear(&time);
         text_add(&t, "  %-4u ", r);
@@ -178,13 +177,13 @@ void ps_every(FILE *out, const struct seen_job *job)
             text_add_duration(&time, s->process.cpu_ns);
         } else
             text_add(&t, "%-8s ", "-");
-        text_add_padded(&t, standing_name(s->standing), 14);
+        text_add_padded(&t, rank_condition_name(s->condition), 14);
         text_add_padded(&t, time.used ? cell : "-", 12);
         if (s->percent >= 0)
             text_add(&t, "%-3d ", s->percent);
         else
             text_add(&t, "-   ");
-        muster_add_stance(&t, s);
+        rank_states_add_state(&t, s);
         fprintf(out, "%s\n", line);
     }
 }

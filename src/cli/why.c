@@ -4,7 +4,7 @@
 #include "cli/verb.h"
 
 #include "base/error.h"
-#include "os/witness.h"
+#include "os/proc_files.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -31,7 +31,7 @@ static const char help[] =
     "\n"
     "Exit status: as of tutti ps.\n";
 
-static void line_of(struct text *t, const char *what, const struct muster *m, const int *ranks,
+static void line_of(struct text *t, const char *what, const struct rank_states *m, const int *ranks,
                     int n)
 {
     text_clear(t);
@@ -41,14 +41,14 @@ static void line_of(struct text *t, const char *what, const struct muster *m, co
 }
 
 /* The keepers that do what most of them do: one sentence says it of all. */
-static int alike_keepers(const struct muster *m, const struct knot *k, int *ranks)
+static int alike_keepers(const struct rank_states *m, const struct blockers *k, int *ranks)
 {
     struct classes c;
     int best = 0, found = 0;
     uint8_t keeps[RANKS_MAX] = { 0 };
     for (int i = 0; i < k->keepers_n; i++)
         keeps[k->keepers[i]] = 1;
-    if (muster_classes(m, &c) != 0)
+    if (rank_states_classes(m, &c) != 0)
         return 0;
     for (int class = 0; class < c.n; class++) {
         int n = 0;
@@ -67,7 +67,7 @@ static int alike_keepers(const struct muster *m, const struct knot *k, int *rank
     return found;
 }
 
-static bool any_moved(const struct muster *m)
+static bool any_moved(const struct rank_states *m)
 {
     for (uint32_t r = 0; r < m->size; r++)
         if (m->rank[r].moved)
@@ -75,7 +75,7 @@ static bool any_moved(const struct muster *m)
     return false;
 }
 
-static void say_where(struct text *t, const struct muster *m, const struct stance *s)
+static void say_where(struct text *t, const struct rank_states *m, const struct rank_state *s)
 {
     text_clear(t);
     text_add(t, "  there: %s, pid %d, ", s->program[0] ? s->program : "?", (int)s->process.pid);
@@ -83,20 +83,20 @@ static void say_where(struct text *t, const struct muster *m, const struct stanc
     char room[256];
     struct text kernel = TEXT_IN(room);
     text_clear(&kernel);
-    witness_kernel(&kernel, s->process.pid, s->process.tid);
+    proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
     if (kernel.used)
         text_add_foreign(t, room, sizeof room);
     if (t->used == before)
-        text_add(t, "%s", s->standing == STANDS_RUNNING ? "in its own instructions"
-                                                        : standing_name(s->standing));
+        text_add(t, "%s", s->condition == RANK_RUNNING ? "in its own instructions"
+                                                        : rank_condition_name(s->condition));
     text_add(t, any_moved(m) ? "; ranks of the job make progress" : "; no rank makes progress now");
     printf("%s\n", t->at);
 }
 
-static void say_further(const struct stance *s)
+static void say_further(const struct rank_state *s)
 {
     int pid = (int)s->process.pid;
-    if (s->standing == STANDS_STOPPED)
+    if (s->condition == RANK_STOPPED)
         printf("  to go on: kill -CONT %d\n", pid);
     else if (!strncmp(s->program, "python", 6))
         printf("  look further: py-spy dump --pid %d; gdb -p %d\n", pid, pid);
@@ -104,7 +104,7 @@ static void say_further(const struct stance *s)
         printf("  look further: gdb -p %d\n", pid);
 }
 
-static void say_knot(struct text *t, const struct muster *m, const struct knot *k)
+static void say_knot(struct text *t, const struct rank_states *m, const struct blockers *k)
 {
     int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
     if (k->waiters_n)
@@ -114,13 +114,13 @@ static void say_knot(struct text *t, const struct muster *m, const struct knot *
         snprintf(what, sizeof what, k->over_n == 1 ? "for: " : "for, over %d waits: ", k->over_n);
         line_of(t, what, m, &k->over[k->over_n - 1], 1);
     }
-    if (k->kind == KNOT_THERE && !n)
+    if (k->kind == BLOCKED_THERE && !n)
         printf("  all ranks have come to it: it is being carried out\n");
-    if (k->kind == KNOT_OPEN && !n)
+    if (k->kind == BLOCKED_OPEN && !n)
         printf("  whom it waits for is not known: nobody in particular\n");
     if (!n)
         return;
-    if (k->kind == KNOT_CIRCLE) {
+    if (k->kind == BLOCKED_CIRCLE) {
         text_clear(t);
         phrase_ranks(t, k->keepers, k->keepers_n);
         printf("  a circle: that waits in its turn for %s\n", t->at);
@@ -131,7 +131,7 @@ static void say_knot(struct text *t, const struct muster *m, const struct knot *
     if (n < k->keepers_n)
         snprintf(what, sizeof what, "kept by %d ranks, among them ", k->keepers_n);
     line_of(t, what, m, ranks, n);
-    const struct stance *s = &m->rank[ranks[0]];
+    const struct rank_state *s = &m->rank[ranks[0]];
     if (!s->process.pid)
         return;
     /* five lines with the headline */
@@ -144,24 +144,24 @@ static void say_job(const struct seen_job *job)
 {
     char line[WHY_LINE];
     struct text t = TEXT_IN(line);
-    const struct muster *m = &job->m;
+    const struct rank_states *m = &job->m;
     text_clear(&t);
     if (job->why[0]) {
         ps_line(stdout, job);
         return;
     }
     printf("job %s: %u ranks, %s", m->job[0] ? m->job : "without a name", m->size,
-           plight_name(m->plight));
+           job_status_name(m->status));
     if (m->failed[0])
         printf(" (%s)", m->failed);
-    if (job->knot.kind == KNOT_NONE)
+    if (job->blockers.kind == BLOCKED_NONE)
         printf(": nobody waits");
-    if (job->knot.kind == KNOT_JOIN) {
+    if (job->blockers.kind == BLOCKED_JOIN) {
         text_add_duration(&t, m->age_ns);
         printf(": waits for ranks to join, for %s", line);
     }
     printf("\n");
-    say_knot(&t, m, &job->knot);
+    say_knot(&t, m, &job->blockers);
 }
 
 int verb_why(int argc, char **argv)

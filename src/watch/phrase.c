@@ -26,31 +26,31 @@ void phrase_name(struct text *t, uint64_t descriptor, uint64_t count, uint64_t n
         text_add(t, " #%llu", (unsigned long long)number);
 }
 
-static void phrase_letter(struct text *t, const struct deed *deed, enum kind kind)
+static void phrase_letter(struct text *t, const struct op_record *operation, enum kind kind)
 {
     text_add(t, kind == KIND_SEND ? " to" : " from");
-    if (deed->about)
-        text_add(t, " %u", deed->about - 1);
+    if (operation->about)
+        text_add(t, " %u", operation->about - 1);
     else
         text_add(t, " any");
-    if (deed->tag)
-        text_add(t, " tag %u", deed->tag - 1);
+    if (operation->tag)
+        text_add(t, " tag %u", operation->tag - 1);
     else
         text_add(t, " tag any");
 }
 
-void phrase_deed(struct text *t, const struct deed *deed)
+void phrase_operation(struct text *t, const struct op_record *operation)
 {
-    enum kind kind = fingerprint_kind(deed->descriptor);
-    if (!deed->became)
+    enum kind kind = fingerprint_kind(operation->descriptor);
+    if (!operation->became)
         text_add(t, "%s", kind_name(kind));
     else
-        phrase_name(t, deed->descriptor, deed->count, deed->number);
-    if (deed->became && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
-        phrase_letter(t, deed, kind);
-    if (deed->comm)
-        text_add(t, " on %s", deed->comm);
-    text_add(t, " at %s", phrase_short(deed->site));
+        phrase_name(t, operation->descriptor, operation->count, operation->number);
+    if (operation->became && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
+        phrase_letter(t, operation, kind);
+    if (operation->comm)
+        text_add(t, " on %s", operation->comm);
+    text_add(t, " at %s", phrase_short(operation->site));
 }
 
 void phrase_doing(struct text *t, const struct doing *doing)
@@ -64,7 +64,7 @@ void phrase_doing(struct text *t, const struct doing *doing)
     }
     if (!doing->ended) {
         text_add(t, doing->over ? " in " : "");
-        phrase_deed(t, &doing->deed);
+        phrase_operation(t, &doing->operation);
         text_add(t, " for ");
         text_add_duration(t, doing->age_ns);
         return;
@@ -74,7 +74,7 @@ void phrase_doing(struct text *t, const struct doing *doing)
         text_add_duration(t, doing->age_ns);
     }
     text_add(t, ", last: ");
-    phrase_deed(t, &doing->deed);
+    phrase_operation(t, &doing->operation);
     if (doing->result == -EINVAL)
         text_add(t, ", which was refused (EINVAL)");
 }

@@ -9,7 +9,7 @@
 #include "watch/fingerprint.h"
 
 /* One operation, as a record of the journal has it. */
-struct deed {
+struct op_record {
     bool became;                      /* false: the call did not become an operation */
     uint64_t number;                  /* from the comm's first; 0: it has none */
     uint64_t descriptor, count;
@@ -19,13 +19,18 @@ struct deed {
 };
 
 /* What a rank does. over: it is gone, and how has been said. stopped: by a signal. */
-struct doing { bool over, stopped, called, ended; uint64_t age_ns; int result; struct deed deed; };
+struct doing {
+    bool over, stopped, called, ended;
+    uint64_t age_ns;
+    int result;
+    struct op_record operation;
+};
 
 const char *phrase_short(const char *site);          /* the last two parts of a path */
 /* "all_reduce f32 sum 1024 #3" */
 void phrase_name(struct text *t, uint64_t descriptor, uint64_t count, uint64_t number);
 /* "all_reduce f32 sum 1024 #3 at a.c:12", "recv f32 10 from 3 tag 7 at …" */
-void phrase_deed(struct text *t, const struct deed *deed);
+void phrase_operation(struct text *t, const struct op_record *operation);
 /* "barrier #3 at a.c:12 for 2 s"; "in its own code for 2 s, last: barrier #3 at a.c:12" … */
 void phrase_doing(struct text *t, const struct doing *doing);
 /* "died, killed by signal 9 (SIGKILL)". status: wait status << 1 | 1; 0: not known */

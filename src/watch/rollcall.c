@@ -37,11 +37,11 @@ static void rollcall_name(struct text *t, const struct watch *w, uint64_t stamp,
     phrase_name(t, stamp, count, seq ? seq - w->arena->header->first_seq : 0);
 }
 
-static struct deed rollcall_deed(const struct watch *w, const struct record *r)
+static struct op_record rollcall_record(const struct watch *w, const struct record *r)
 {
     /* relaxed: a hint for people */
     uint64_t seq = load_relaxed64(&r->seq);
-    return (struct deed){
+    return (struct op_record){
         .became = seq, .number = seq ? seq - w->arena->header->first_seq : 0,
         /* relaxed: as above */
         .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count),
@@ -53,8 +53,8 @@ static struct deed rollcall_deed(const struct watch *w, const struct record *r)
 
 static void rollcall_operation(struct text *t, const struct watch *w, const struct record *r)
 {
-    struct deed deed = rollcall_deed(w, r);
-    phrase_deed(t, &deed);
+    struct op_record operation = rollcall_record(w, r);
+    phrase_operation(t, &operation);
 }
 
 static enum gone rollcall_gone(const struct watch *w, uint32_t p)
@@ -137,7 +137,9 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
         /* relaxed: as above */
         .called = load_relaxed64(&m->head), .ended = ended,
         .age_ns = rollcall_age(w, ended ? ended : began),
-        .deed = rollcall_deed(w, r), .result = (int)load_relaxed32(&r->result)  /* relaxed: above */
+        .operation = rollcall_record(w, r),
+        /* relaxed: as above */
+        .result = (int)load_relaxed32(&r->result)
     };
     phrase_doing(t, &doing);
 }

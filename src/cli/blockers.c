@@ -2,16 +2,19 @@
  * message the peer, else whom the waiting thread has published (watch/cycle). As long as all of
  * these wait themselves, the oldest of their waits is followed.
  * Cost: a look at each member of a comm a step, at most as many steps as ranks. */
-#include "cli/knot.h"
+#include "cli/blockers.h"
 
 #include <string.h>
 
-static bool knot_free(const struct stance *s) { return !stance_waits(s) || s->doing.stopped; }
+static bool blockers_free(const struct rank_state *s)
+{
+    return !rank_state_waits(s) || s->doing.stopped;
+}
 
 /* The comm's rank that a published wait of this rank is for; -1: none, or any. */
-static int knot_published(const struct seat *seat, const struct stance *s)
+static int blockers_published(const struct seat *seat, const struct rank_state *s)
 {
-    enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
+    enum kind kind = fingerprint_kind(s->doing.operation.descriptor);
     for (int i = 0; i < THREADS_MAX; i++) {
         const struct waiter *w = &seat->waiters[i];
         /* relaxed: a private copy, in all of this file */
@@ -26,13 +29,13 @@ static int knot_published(const struct seat *seat, const struct stance *s)
 }
 
 /* Ranks of the world that this wait is for. -1: not known. */
-static int knot_missing(const struct glimpse *g, const struct muster *m, const struct stance *s,
-                        int *missing)
+static int blockers_missing(const struct arena_copy *g, const struct rank_states *m,
+                            const struct rank_state *s, int *missing)
 {
     const struct arena *arena = &g->arena;
     struct slot *slot = arena_slot(arena, s->slot);
     uint32_t size = arena_slot_size(arena, slot);
-    enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
+    enum kind kind = fingerprint_kind(s->doing.operation.descriptor);
     int n = 0;
     if (kind_collective(kind) && s->seq) {
         for (uint32_t p = 0; p < size; p++) {
@@ -45,9 +48,9 @@ static int knot_missing(const struct glimpse *g, const struct muster *m, const s
         }
         return n;
     }
-    int peer = s->doing.deed.became && s->doing.deed.about
-        ? (int)(s->doing.deed.about & INT32_MAX) - 1
-        : knot_published(&arena->seats[s->rank], s);
+    int peer = s->doing.operation.became && s->doing.operation.about
+        ? (int)(s->doing.operation.about & INT32_MAX) - 1
+        : blockers_published(&arena->seats[s->rank], s);
     uint32_t rank = peer >= 0 ? arena_slot_rank(arena, slot, (uint32_t)peer) : RANK_NOBODY;
     if (rank >= m->size)
         return -1;
@@ -55,37 +58,39 @@ static int knot_missing(const struct glimpse *g, const struct muster *m, const s
     return 1;
 }
 
-static const struct stance *knot_oldest(const struct muster *m, const int *ranks, int n)
+static const struct rank_state *blockers_oldest(const struct rank_states *m, const int *ranks,
+                                                int n)
 {
-    const struct stance *oldest = NULL;
+    const struct rank_state *oldest = NULL;
     for (int i = 0; i < n; i++) {
-        const struct stance *s = &m->rank[ranks ? ranks[i] : i];
-        if (stance_waits(s) && (!oldest || s->doing.age_ns > oldest->doing.age_ns))
+        const struct rank_state *s = &m->rank[ranks ? ranks[i] : i];
+        if (rank_state_waits(s) && (!oldest || s->doing.age_ns > oldest->doing.age_ns))
             oldest = s;
     }
     return oldest;
 }
 
-static void knot_waiters(struct knot *k, const struct muster *m, const struct stance *s)
+static void blockers_waiters(struct blockers *k, const struct rank_states *m,
+                             const struct rank_state *s)
 {
-    bool collective = kind_collective(fingerprint_kind(s->doing.deed.descriptor));
+    bool collective = kind_collective(fingerprint_kind(s->doing.operation.descriptor));
     for (uint32_t r = 0; r < m->size; r++) {
-        const struct stance *o = &m->rank[r];
-        if (o == s || (collective && stance_waits(o) && o->slot == s->slot && o->seq == s->seq))
+        const struct rank_state *o = &m->rank[r];
+        if (o == s || (collective && rank_state_waits(o) && o->slot == s->slot && o->seq == s->seq))
             k->waiters[k->waiters_n++] = (int)r;
     }
 }
 
 /* Of n ranks those that wait for nobody. */
-static void knot_keep(struct knot *k, const struct muster *m, const int *ranks, int n)
+static void blockers_keep(struct blockers *k, const struct rank_states *m, const int *ranks, int n)
 {
     for (int i = 0; i < n; i++)
-        if (knot_free(&m->rank[ranks[i]]))
+        if (blockers_free(&m->rank[ranks[i]]))
             k->keepers[k->keepers_n++] = ranks[i];
 }
 
-static void knot_follow(struct knot *k, const struct glimpse *g, const struct muster *m,
-                        const struct stance *s)
+static void blockers_follow(struct blockers *k, const struct arena_copy *g,
+                            const struct rank_states *m, const struct rank_state *s)
 {
     uint8_t seen[RANKS_MAX] = { 0 };
     int missing[RANKS_MAX];
@@ -93,18 +98,18 @@ static void knot_follow(struct knot *k, const struct glimpse *g, const struct mu
         seen[k->waiters[i]] = 1;
     for (int step = 0; step < RANKS_MAX; step++) {
         seen[s->rank] = 1;
-        int n = knot_missing(g, m, s, missing);
+        int n = blockers_missing(g, m, s, missing);
         if (n <= 0) {
-            k->kind = n < 0 ? KNOT_OPEN : KNOT_THERE;
+            k->kind = n < 0 ? BLOCKED_OPEN : BLOCKED_THERE;
             return;
         }
-        knot_keep(k, m, missing, n);
-        k->kind = KNOT_KEPT;
-        const struct stance *next = knot_oldest(m, missing, n);
+        blockers_keep(k, m, missing, n);
+        k->kind = BLOCKED_KEPT;
+        const struct rank_state *next = blockers_oldest(m, missing, n);
         if (k->keepers_n || !next)
             return;
         if (seen[next->rank]) {
-            k->kind = KNOT_CIRCLE;
+            k->kind = BLOCKED_CIRCLE;
             memcpy(k->keepers, missing, (size_t)n * sizeof *missing);
             k->keepers_n = n;
             return;
@@ -114,26 +119,26 @@ static void knot_follow(struct knot *k, const struct glimpse *g, const struct mu
     }
 }
 
-void knot_find(struct knot *k, const struct glimpse *g, const struct muster *m)
+void blockers_find(struct blockers *k, const struct arena_copy *g, const struct rank_states *m)
 {
-    const struct stance *s = knot_oldest(m, NULL, (int)m->size);
+    const struct rank_state *s = blockers_oldest(m, NULL, (int)m->size);
     memset(k, 0, sizeof *k);
     if (m->gathering)
         for (uint32_t r = 0; r < m->size; r++)
-            if (m->rank[r].standing == STANDS_ABSENT)
+            if (m->rank[r].condition == RANK_ABSENT)
                 k->keepers[k->keepers_n++] = (int)r;
     if (k->keepers_n) {
-        k->kind = KNOT_JOIN;
+        k->kind = BLOCKED_JOIN;
         return;
     }
     if (s) {
-        knot_waiters(k, m, s);
-        knot_follow(k, g, m, s);
+        blockers_waiters(k, m, s);
+        blockers_follow(k, g, m, s);
     }
     /* whoever is stopped or dead keeps it, too */
-    for (uint32_t r = 0; r < m->size && k->kind != KNOT_KEPT; r++)
-        if (m->rank[r].doing.stopped || m->rank[r].standing == STANDS_DEAD)
+    for (uint32_t r = 0; r < m->size && k->kind != BLOCKED_KEPT; r++)
+        if (m->rank[r].doing.stopped || m->rank[r].condition == RANK_DEAD)
             k->keepers[k->keepers_n++] = (int)r;
-    if (k->keepers_n && k->kind != KNOT_CIRCLE)
-        k->kind = KNOT_KEPT;
+    if (k->keepers_n && k->kind != BLOCKED_CIRCLE)
+        k->kind = BLOCKED_KEPT;
 }

@@ -1,5 +1,5 @@
 /* Memory files are found in the processes that have them open, and only there. */
-#include "os/witness.h"
+#include "os/proc_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,13 +19,13 @@ static char name[40];
 
 static void make_name(const char *what)
 {
-    snprintf(name, sizeof name, "witness_%d_%s", (int)getpid(), what);
+    snprintf(name, sizeof name, "proc_files_%d_%s", (int)getpid(), what);
 }
 
 static void finds_each_process_once(void **state)
 {
     (void)state;
-    struct sightings s;
+    struct proc_files s;
     struct stat st;
     int ready[2];
     char byte;
@@ -38,34 +38,34 @@ static void finds_each_process_once(void **state)
         _exit(read(ready[0], &byte, 1) == 0 ? 0 : 1);
     }
     assert_int_equal(fstat(fd, &st), 0);
-    assert_int_equal(witness_look(&s, name, false), 0);
+    assert_int_equal(proc_files_find(&s, name, false), 0);
     assert_int_equal(s.n, 2);
     for (size_t i = 0; i < s.n; i++) {
         assert_int_equal(s.at[i].inode, st.st_ino);
         assert_int_equal(s.at[i].device, st.st_dev);
         assert_true(s.at[i].pid == child || s.at[i].pid == getpid());
-        int opened = witness_open(&s.at[i]);
+        int opened = proc_file_open(&s.at[i]);
         assert_true(opened >= 0);
         close(opened);
     }
     assert_true(s.at[0].pid != s.at[1].pid);
     s.at[0].inode++;
-    assert_int_equal(witness_open(&s.at[0]), -ESTALE);
-    witness_drop(&s);
+    assert_int_equal(proc_file_open(&s.at[0]), -ESTALE);
+    proc_files_free(&s);
     close(ready[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
     close(ready[0]);
     close(copy);
     close(fd);
-    assert_int_equal(witness_look(&s, name, true), 0);
+    assert_int_equal(proc_files_find(&s, name, true), 0);
     assert_int_equal(s.n, 0);
-    witness_drop(&s);
+    proc_files_free(&s);
 }
 
 static void finds_what_is_only_mapped(void **state)
 {
     (void)state;
-    struct sightings s;
+    struct proc_files s;
     struct stat st;
     make_name("mapped");
     int fd = memfd_create(name, MFD_CLOEXEC);
@@ -73,18 +73,18 @@ static void finds_what_is_only_mapped(void **state)
     void *at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
     assert_true(at != MAP_FAILED);
     close(fd);
-    assert_int_equal(witness_look(&s, name, false), 0);
+    assert_int_equal(proc_files_find(&s, name, false), 0);
     assert_int_equal(s.n, 0);
-    witness_drop(&s);
-    assert_int_equal(witness_look(&s, name, true), 0);
+    proc_files_free(&s);
+    assert_int_equal(proc_files_find(&s, name, true), 0);
     assert_int_equal(s.n, 1);
     assert_int_equal(s.at[0].fd, -1);
     assert_int_equal(s.at[0].inode, st.st_ino);
-    witness_drop(&s);
-    assert_true(witness_maps(getpid(), st.st_dev, st.st_ino));
-    assert_false(witness_maps(getpid(), st.st_dev, st.st_ino + 1));
+    proc_files_free(&s);
+    assert_true(proc_maps_file(getpid(), st.st_dev, st.st_ino));
+    assert_false(proc_maps_file(getpid(), st.st_dev, st.st_ino + 1));
     munmap(at, 4096);
-    assert_false(witness_maps(getpid(), st.st_dev, st.st_ino));
+    assert_false(proc_maps_file(getpid(), st.st_dev, st.st_ino));
 }
 
 int main(void)

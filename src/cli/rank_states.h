@@ -5,33 +5,33 @@
  *
  * Every number of the copy may be wrong: it comes from memory that each process of the job can
  * write over. None is used as an index before it is bounded, and texts are escaped here. */
-#ifndef TUTTI_CLI_MUSTER_H
-#define TUTTI_CLI_MUSTER_H
+#ifndef TUTTI_CLI_RANK_STATES_H
+#define TUTTI_CLI_RANK_STATES_H
 
-#include "cli/glimpse.h"
+#include "cli/arena_copy.h"
 #include "watch/phrase.h"
 
 /* ordered: what is odd comes last */
-enum standing {
-    STANDS_RUNNING, STANDS_SLEEPING, STANDS_KERNEL, STANDS_LEAVING, STANDS_LEFT, STANDS_UNSEEN,
-    STANDS_ABSENT, STANDS_STOPPED, STANDS_DEAD, STANDINGS
+enum rank_condition {
+    RANK_RUNNING, RANK_SLEEPING, RANK_KERNEL, RANK_LEAVING, RANK_LEFT, RANK_UNSEEN,
+    RANK_ABSENT, RANK_STOPPED, RANK_DEAD, RANK_CONDITIONS
 };
 
 /* The process of a rank. pid, tid: as seen from here; 0: there is none that is known to be it.
    state: of process_state; NULL: none. cpu_ns: its CPU time at read_ns. gone: its pid is nobody's
    any more. */
-struct attended { pid_t pid, tid; const char *state; uint64_t cpu_ns, read_ns; bool gone; };
+struct rank_process { pid_t pid, tid; const char *state; uint64_t cpu_ns, read_ns; bool gone; };
 
-enum { MUSTER_SITE = 4 * SITE_TEXT, MUSTER_JOB = 160, MUSTER_COMM = 32, MUSTER_PROGRAM = 64 };
+enum { STATE_SITE = 4 * SITE_TEXT, STATE_JOB = 160, STATE_COMM = 32, STATE_PROGRAM = 64 };
 
-struct stance {
+struct rank_state {
     uint32_t rank;
-    enum standing standing;
-    struct attended process;
+    enum rank_condition condition;
+    struct rank_process process;
     uint32_t status;                  /* of a dead one: wait status << 1 | 1; 0: not known */
     struct doing doing;               /* its texts are the two below */
-    char site[MUSTER_SITE], comm[MUSTER_COMM];
-    char program[MUSTER_PROGRAM];
+    char site[STATE_SITE], comm[STATE_COMM];
+    char program[STATE_PROGRAM];
     uint32_t slot, member;            /* of that operation's comm */
     uint64_t seq;                     /* its number in the arena; 0, UINT64_MAX: none */
     bool meets;                       /* it has joined, and others have not */
@@ -43,44 +43,45 @@ struct stance {
 };
 
 /* by exit status of tutti ps */
-enum plight { PLIGHT_FINE, PLIGHT_STUCK, PLIGHT_DEAD, PLIGHT_FAILED };
+enum job_status { JOB_FINE, JOB_STUCK, JOB_DEAD, JOB_FAILED };
 
-struct muster {
-    char job[MUSTER_JOB], version[64];
+struct rank_states {
+    char job[STATE_JOB], version[64];
     uint32_t size, comms, left_out;
     uint64_t birth, age_ns;
     bool gathering;                   /* not all ranks have joined yet */
     bool over;                        /* no rank is there any more */
-    enum plight plight;
+    enum job_status status;
     uint64_t oldest_ns;               /* the oldest wait */
     char failed[ABORT_TEXT + 64];     /* the comm that has failed, and how; "": none */
-    struct stance *rank;              /* [size] */
+    struct rank_state *rank;              /* [size] */
 };
 
 /* process: [size]. stuck_ns: from this age a wait counts as stuck. 0 or -ENOMEM. */
-int  muster(struct muster *m, const struct glimpse *g, const struct attended *process,
-            struct clock_point now, uint64_t stuck_ns);
-void muster_drop(struct muster *m);
+int  rank_states_fill(struct rank_states *m, const struct arena_copy *g,
+                      const struct rank_process *process, struct clock_point now,
+                      uint64_t stuck_ns);
+void rank_states_drop(struct rank_states *m);
 
 /* What has changed since an earlier look at the same arena. */
-void muster_compare(struct muster *m, const struct muster *before);
+void rank_states_compare(struct rank_states *m, const struct rank_states *before);
 
 /* A wait that its caller is in now. */
-static inline bool stance_waits(const struct stance *s)
+static inline bool rank_state_waits(const struct rank_state *s)
 {
-    return s->standing != STANDS_DEAD && s->standing != STANDS_LEFT && s->doing.called
+    return s->condition != RANK_DEAD && s->condition != RANK_LEFT && s->doing.called
         && !s->doing.ended && !s->work;
 }
 
 /* Ranks that do the same: those of class k are `ranks` from begin[k] to begin[k + 1]. What most do
    comes first, what is odd before all. */
 struct classes { int n; int *begin, *ranks; };
-int  muster_classes(const struct muster *m, struct classes *c);      /* 0 or -ENOMEM */
+int  rank_states_classes(const struct rank_states *m, struct classes *c);      /* 0 or -ENOMEM */
 void classes_drop(struct classes *c);
 
 /* What this rank does: "barrier #3 at a.c:12 for 2 s". */
-void muster_add_stance(struct text *t, const struct stance *s);
-const char *standing_name(enum standing standing);
-const char *plight_name(enum plight plight);
+void rank_states_add_state(struct text *t, const struct rank_state *s);
+const char *rank_condition_name(enum rank_condition condition);
+const char *job_status_name(enum job_status status);
 
 #endif

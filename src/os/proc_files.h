@@ -2,8 +2,8 @@
  *      these processes, from outside.
  * Owns: the list it returns; no descriptor outlives a call.
  * Never: writes anywhere, maps foreign memory, sends a signal, knows what a file holds. */
-#ifndef TUTTI_OS_WITNESS_H
-#define TUTTI_OS_WITNESS_H
+#ifndef TUTTI_OS_PROC_FILES_H
+#define TUTTI_OS_PROC_FILES_H
 
 #include "base/text.h"
 
@@ -12,7 +12,7 @@
 
 /* One file of one process. inner: the process's pid in its own pid namespace, -1: out of sight. fd:
    its descriptor there; -1: only mapped, at `from` … `to`. */
-struct sighting {
+struct proc_file {
     uint64_t device, inode;
     pid_t pid;
     int32_t inner;
@@ -21,22 +21,22 @@ struct sighting {
 };
 
 /* processes: those that could be looked at. refused: those of this user that could not. */
-struct sightings { struct sighting *at; size_t n, room, processes, refused; };
+struct proc_files { struct proc_file *at; size_t n, room, processes, refused; };
 
 /* All memfds of this name that the caller may see, each once a process, ordered by file and pid.
    thorough: also those that a process has mapped without a descriptor. 0 or -errno. */
-int  witness_look(struct sightings *s, const char *name, bool thorough);
-void witness_drop(struct sightings *s);
+int  proc_files_find(struct proc_files *s, const char *name, bool thorough);
+void proc_files_free(struct proc_files *s);
 /* Does that process map that file? */
-bool witness_maps(pid_t pid, uint64_t device, uint64_t inode);
+bool proc_maps_file(pid_t pid, uint64_t device, uint64_t inode);
 
 /* Opens the file to read it, and checks that it is still the same one. A descriptor or -errno. */
-int  witness_open(const struct sighting *s);
+int  proc_file_open(const struct proc_file *s);
 
 /* CPU time of one thread so far; 0: not known. */
-uint64_t witness_thread_cpu(pid_t pid, pid_t tid);
+uint64_t proc_thread_cpu(pid_t pid, pid_t tid);
 /* "in futex (futex_wait_queue)": the system call and the place in the kernel where that thread is;
    "" if the system does not say. */
-void witness_kernel(struct text *t, pid_t pid, pid_t tid);
+void proc_thread_wchan(struct text *t, pid_t pid, pid_t tid);
 
 #endif

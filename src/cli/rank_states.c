@@ -1,7 +1,7 @@
 /* A rank has a record in each of its comms. It is shown by the one in which it waits, or else by
  * the last one that ended: so each comm is looked at once, and the better record wins.
  * Cost: a microsecond a rank and comm. */
-#include "cli/muster.h"
+#include "cli/rank_states.h"
 
 #include "fold/fold.h"
 #include "watch/journal.h"
@@ -11,64 +11,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *standing_name(enum standing standing)
+const char *rank_condition_name(enum rank_condition condition)
 {
-    static const char *const names[STANDINGS] = {
-        [STANDS_RUNNING] = "running", [STANDS_SLEEPING] = "sleeping",
-        [STANDS_KERNEL] = "in the kernel", [STANDS_LEAVING] = "leaving", [STANDS_LEFT] = "left",
-        [STANDS_UNSEEN] = "out of sight", [STANDS_ABSENT] = "not there yet",
-        [STANDS_STOPPED] = "stopped", [STANDS_DEAD] = "dead"
+    static const char *const names[RANK_CONDITIONS] = {
+        [RANK_RUNNING] = "running", [RANK_SLEEPING] = "sleeping",
+        [RANK_KERNEL] = "in the kernel", [RANK_LEAVING] = "leaving", [RANK_LEFT] = "left",
+        [RANK_UNSEEN] = "out of sight", [RANK_ABSENT] = "not there yet",
+        [RANK_STOPPED] = "stopped", [RANK_DEAD] = "dead"
     };
-    return (unsigned)standing < STANDINGS ? names[standing] : "?";
+    return (unsigned)condition < RANK_CONDITIONS ? names[condition] : "?";
 }
 
-const char *plight_name(enum plight plight)
+const char *job_status_name(enum job_status status)
 {
     static const char *const names[] = { "fine", "stuck", "dead", "failed" };
-    return (unsigned)plight < 4 ? names[plight] : "?";
+    return (unsigned)status < 4 ? names[status] : "?";
 }
 
 /* ---- one rank ---- */
 
-static enum standing muster_standing(const struct seat *seat, const struct attended *p)
+static enum rank_condition rank_condition_of(const struct seat *seat, const struct rank_process *p)
 {
     /* relaxed: a private copy, in all of this file */
     uint32_t state = load_relaxed32(&seat->state);
     uint32_t word = load_relaxed32(process_mark_word((struct process_mark *)&seat->mark));
     if (state == SEAT_EMPTY)
-        return STANDS_ABSENT;
+        return RANK_ABSENT;
     if (state == SEAT_LEFT)
-        return STANDS_LEFT;
+        return RANK_LEFT;
     if ((process_mark_died(word) && state != SEAT_ADRIFT) || p->gone)
-        return STANDS_DEAD;
+        return RANK_DEAD;
     if (!p->pid || !p->state || !strcmp(p->state, "out of sight"))
-        return STANDS_UNSEEN;
+        return RANK_UNSEEN;
     if (!strcmp(p->state, "stopped"))
-        return STANDS_STOPPED;
+        return RANK_STOPPED;
     if (!strcmp(p->state, "running"))
-        return STANDS_RUNNING;
+        return RANK_RUNNING;
     /* the thread that joined has ended, its process goes on */
     bool adrift = state == SEAT_ADRIFT && !strcmp(p->state, "zombie");
-    return adrift || !strcmp(p->state, "sleeping") ? STANDS_SLEEPING : STANDS_KERNEL;
+    return adrift || !strcmp(p->state, "sleeping") ? RANK_SLEEPING : RANK_KERNEL;
 }
 
-struct scene { const struct glimpse *g; struct clock_point now; };
+struct scene { const struct arena_copy *g; struct clock_point now; };
 
-static uint64_t muster_age(const struct scene *s, uint64_t tick)
+static uint64_t rank_states_age(const struct scene *s, uint64_t tick)
 {
     uint64_t then = clock_tick_ns(tick, s->g->arena.header->origin, s->now);
     return tick && s->now.ns > then ? s->now.ns - then : 0;
 }
 
 /* A wait before work under way, that before what has ended; then the later one. */
-static bool muster_better(const struct stance *old, bool ended, bool work, uint64_t age)
+static bool rank_states_better(const struct rank_state *old, bool ended, bool work, uint64_t age)
 {
     int was = old->doing.ended ? 0 : old->work ? 1 : 2, is = ended ? 0 : work ? 1 : 2;
     return !old->doing.called || is > was || (is == was && age < old->doing.age_ns);
 }
 
-static void muster_texts(struct stance *s, const struct arena *arena, const struct slot *slot,
-                         uint32_t site)
+static void rank_states_texts(struct rank_state *s, const struct arena *arena,
+                              const struct slot *slot, uint32_t site)
 {
     struct text text = TEXT_IN(s->site), comm = TEXT_IN(s->comm);
     text_clear(&text);
@@ -78,7 +78,7 @@ static void muster_texts(struct stance *s, const struct arena *arena, const stru
         text_add(&comm, "comm %llu", (unsigned long long)slot->birth);
 }
 
-static void muster_member(struct stance *s, const struct scene *scene, uint32_t index,
+static void rank_states_member(struct rank_state *s, const struct scene *scene, uint32_t index,
                           struct slot *slot, uint32_t p)
 {
     const struct arena *arena = &scene->g->arena;
@@ -97,12 +97,12 @@ static void muster_member(struct stance *s, const struct scene *scene, uint32_t 
     s->pace = s->pace * 31 + head * 7 + ended + load_relaxed64(&m->produced) * 3
         + load_relaxed64(&m->folded) + load_relaxed64(&m->consumed) * 5 + load_relaxed64(&m->turns)
         + load_relaxed64(&m->given) + load_relaxed64(&m->placed) + load_relaxed64(&m->ended);
-    uint64_t age = muster_age(scene, ended ? ended : began);
+    uint64_t age = rank_states_age(scene, ended ? ended : began);
     /* relaxed: as above */
     bool work = !ended && seq && seq != UINT64_MAX && load_relaxed64(&m->queued) >= seq;
-    if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !muster_better(s, ended, work, age))
+    if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !rank_states_better(s, ended, work, age))
         return;
-    muster_texts(s, arena, slot, load_relaxed32(&r->site));          /* relaxed: as above */
+    rank_states_texts(s, arena, slot, load_relaxed32(&r->site));          /* relaxed: as above */
     s->slot = index;
     s->member = p;
     s->seq = seq;
@@ -111,7 +111,7 @@ static void muster_member(struct stance *s, const struct scene *scene, uint32_t 
     s->doing.ended = ended;
     s->doing.age_ns = age;
     s->doing.result = (int)load_relaxed32(&r->result);               /* relaxed: as above */
-    s->doing.deed = (struct deed){
+    s->doing.operation = (struct op_record){
         .became = seq, .number = seq ? seq - arena->header->first_seq : 0,
         /* relaxed: as above */
         .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count),
@@ -119,13 +119,14 @@ static void muster_member(struct stance *s, const struct scene *scene, uint32_t 
     };
 }
 
-static void muster_seat(struct stance *s, const struct seat *seat, const struct attended *process)
+static void rank_states_seat(struct rank_state *s, const struct seat *seat,
+                             const struct rank_process *process)
 {
     struct text program = TEXT_IN(s->program);
     text_clear(&program);
     text_add_foreign(&program, seat->program, sizeof seat->program);
     s->process = *process;
-    s->standing = muster_standing(seat, process);
+    s->condition = rank_condition_of(seat, process);
     s->percent = -1;
     s->status = load_relaxed32(&seat->status);                       /* relaxed: as above */
 }
@@ -133,7 +134,7 @@ static void muster_seat(struct stance *s, const struct seat *seat, const struct 
 /* ---- the job ---- */
 
 /* By that word alone: whoever has met it says so for all. */
-static void muster_verdict(struct muster *m, const struct slot *slot)
+static void rank_states_verdict(struct rank_states *m, const struct slot *slot)
 {
     static const char *const how[16] = {
         [WHY_DIED] = "a rank died", [WHY_LEFT] = "a rank left",
@@ -154,7 +155,7 @@ static void muster_verdict(struct muster *m, const struct slot *slot)
     text_add(&t, "%s (rank %u)", why ? why : "?", verdict_who(v));
 }
 
-static void muster_slot(struct muster *m, const struct scene *scene, uint32_t index)
+static void rank_states_slot(struct rank_states *m, const struct scene *scene, uint32_t index)
 {
     const struct arena *arena = &scene->g->arena;
     struct slot *slot = arena_slot(arena, index);
@@ -166,49 +167,49 @@ static void muster_slot(struct muster *m, const struct scene *scene, uint32_t in
         uint32_t rank = arena_slot_rank(arena, slot, p);
         if (rank == RANK_NOBODY)
             continue;
-        muster_member(&m->rank[rank], scene, index, slot, p);
+        rank_states_member(&m->rank[rank], scene, index, slot, p);
         /* relaxed: as above */
         here += !(load_relaxed32(&arena_member(slot, p)->quit) & (QUIT_OVER | QUIT_FREED));
     }
     if (here)
-        muster_verdict(m, slot);
+        rank_states_verdict(m, slot);
 }
 
-static void muster_judge(struct muster *m, uint64_t stuck_ns)
+static void rank_states_judge(struct rank_states *m, uint64_t stuck_ns)
 {
     bool dead = false;
     m->over = !m->gathering;
     for (uint32_t r = 0; r < m->size; r++) {
-        struct stance *s = &m->rank[r];
-        enum kind kind = fingerprint_kind(s->doing.deed.descriptor);
-        s->doing.deed.site = s->site;
-        s->doing.deed.comm = s->comm[0] ? s->comm : NULL;
-        s->doing.over = s->standing == STANDS_DEAD || s->standing == STANDS_LEFT;
-        s->doing.stopped = s->standing == STANDS_STOPPED;
+        struct rank_state *s = &m->rank[r];
+        enum kind kind = fingerprint_kind(s->doing.operation.descriptor);
+        s->doing.operation.site = s->site;
+        s->doing.operation.comm = s->comm[0] ? s->comm : NULL;
+        s->doing.over = s->condition == RANK_DEAD || s->condition == RANK_LEFT;
+        s->doing.stopped = s->condition == RANK_STOPPED;
         s->meets = m->gathering && !s->doing.called && !s->doing.over
-            && s->standing != STANDS_ABSENT;
-        if (stance_waits(s) && kind == KIND_FINALIZE && s->standing < STANDS_LEAVING)
-            s->standing = STANDS_LEAVING;
-        dead |= s->standing == STANDS_DEAD;
-        if (s->standing != STANDS_DEAD && s->standing != STANDS_LEFT)
+            && s->condition != RANK_ABSENT;
+        if (rank_state_waits(s) && kind == KIND_FINALIZE && s->condition < RANK_LEAVING)
+            s->condition = RANK_LEAVING;
+        dead |= s->condition == RANK_DEAD;
+        if (s->condition != RANK_DEAD && s->condition != RANK_LEFT)
             m->over = false;
-        if (stance_waits(s) && s->doing.age_ns > m->oldest_ns)
+        if (rank_state_waits(s) && s->doing.age_ns > m->oldest_ns)
             m->oldest_ns = s->doing.age_ns;
     }
     if (m->gathering && m->age_ns > m->oldest_ns)
         m->oldest_ns = m->age_ns;
-    m->plight = m->failed[0] ? PLIGHT_FAILED
-        : dead ? PLIGHT_DEAD
-        : m->oldest_ns >= stuck_ns ? PLIGHT_STUCK
-                                   : PLIGHT_FINE;
+    m->status = m->failed[0] ? JOB_FAILED
+        : dead ? JOB_DEAD
+        : m->oldest_ns >= stuck_ns ? JOB_STUCK
+                                   : JOB_FINE;
 }
 
-int muster(struct muster *m, const struct glimpse *g, const struct attended *process,
-           struct clock_point now, uint64_t stuck_ns)
+int rank_states_fill(struct rank_states *m, const struct arena_copy *g,
+                     const struct rank_process *process, struct clock_point now, uint64_t stuck_ns)
 {
     const struct arena_header *h = g->arena.header;
     struct scene scene = { g, now };
-    *m = (struct muster){ .size = h->size, .birth = h->birth, .left_out = g->left_out };
+    *m = (struct rank_states){ .size = h->size, .birth = h->birth, .left_out = g->left_out };
     m->rank = calloc(h->size, sizeof *m->rank);
     if (!m->rank)
         return -ENOMEM;
@@ -219,32 +220,32 @@ int muster(struct muster *m, const struct glimpse *g, const struct attended *pro
     m->gathering = load_relaxed32(&g->arena.join->state) == JOIN_GATHERING;  /* relaxed: as above */
     for (uint32_t r = 0; r < m->size; r++) {
         m->rank[r].rank = r;
-        muster_seat(&m->rank[r], &g->arena.seats[r], &process[r]);
+        rank_states_seat(&m->rank[r], &g->arena.seats[r], &process[r]);
     }
     for (uint32_t i = 0; i < g->comms; i++)
-        muster_slot(m, &scene, i);
+        rank_states_slot(m, &scene, i);
     double rate = clock_rate(h->origin, now);
     for (uint32_t r = 0; r < m->size; r++) {
         double wait_ns = (double)m->rank[r].wait_ns / rate;
         m->rank[r].wait_ns = wait_ns < 1e18 ? (uint64_t)wait_ns : 0;         /* damage */
     }
-    muster_judge(m, stuck_ns);
+    rank_states_judge(m, stuck_ns);
     return 0;
 }
 
-void muster_drop(struct muster *m)
+void rank_states_drop(struct rank_states *m)
 {
     free(m->rank);
-    *m = (struct muster){ 0 };
+    *m = (struct rank_states){ 0 };
 }
 
-void muster_compare(struct muster *m, const struct muster *before)
+void rank_states_compare(struct rank_states *m, const struct rank_states *before)
 {
     if (before->birth != m->birth || before->size != m->size)
         return;
     for (uint32_t r = 0; r < m->size; r++) {
-        struct stance *s = &m->rank[r];
-        const struct attended *is = &s->process, *was = &before->rank[r].process;
+        struct rank_state *s = &m->rank[r];
+        const struct rank_process *is = &s->process, *was = &before->rank[r].process;
         s->moved = s->pace != before->rank[r].pace;
         if (is->pid && is->pid == was->pid && is->cpu_ns >= was->cpu_ns
             && is->read_ns > was->read_ns) {
@@ -257,13 +258,13 @@ void muster_compare(struct muster *m, const struct muster *before)
 
 /* ---- classes ---- */
 
-static bool muster_odd(const struct stance *s) { return s->standing >= STANDS_UNSEEN; }
+static bool rank_states_odd(const struct rank_state *s) { return s->condition >= RANK_UNSEEN; }
 
-static bool muster_alike(const struct stance *a, const struct stance *b)
+static bool rank_states_alike(const struct rank_state *a, const struct rank_state *b)
 {
-    const struct deed *x = &a->doing.deed, *y = &b->doing.deed;
-    bool lively = a->standing < STANDS_LEAVING && b->standing < STANDS_LEAVING;
-    return (lively || a->standing == b->standing) && a->status == b->status
+    const struct op_record *x = &a->doing.operation, *y = &b->doing.operation;
+    bool lively = a->condition < RANK_LEAVING && b->condition < RANK_LEAVING;
+    return (lively || a->condition == b->condition) && a->status == b->status
         && a->doing.called == b->doing.called && a->doing.ended == b->doing.ended
         && a->work == b->work && a->slot == b->slot && a->seq == b->seq
         && x->descriptor == y->descriptor && x->count == y->count && x->about == y->about
@@ -280,7 +281,7 @@ static int crowd_order(const void *left, const void *right)
     return a->n != b->n ? (a->n > b->n ? -1 : 1) : a->first < b->first ? -1 : 1;
 }
 
-int muster_classes(const struct muster *m, struct classes *c)
+int rank_states_classes(const struct rank_states *m, struct classes *c)
 {
     int size = (int)m->size, n = 0, at = 0;
     struct crowd *crowd = calloc(m->size, sizeof *crowd);
@@ -296,10 +297,10 @@ int muster_classes(const struct muster *m, struct classes *c)
     }
     for (int r = 0; r < size; r++) {
         int k = 0;
-        while (k < n && !muster_alike(&m->rank[crowd[k].first], &m->rank[r]))
+        while (k < n && !rank_states_alike(&m->rank[crowd[k].first], &m->rank[r]))
             k++;
         if (k == n)
-            crowd[n++] = (struct crowd){ r, 0, muster_odd(&m->rank[r]) };
+            crowd[n++] = (struct crowd){ r, 0, rank_states_odd(&m->rank[r]) };
         crowd[k].n++;
         of[r] = crowd[k].first;
     }
@@ -324,9 +325,9 @@ void classes_drop(struct classes *c)
     *c = (struct classes){ 0 };
 }
 
-void muster_add_stance(struct text *t, const struct stance *s)
+void rank_states_add_state(struct text *t, const struct rank_state *s)
 {
-    if (s->standing == STANDS_ABSENT) {
+    if (s->condition == RANK_ABSENT) {
         text_add(t, "has not joined");
         return;
     }
@@ -334,9 +335,9 @@ void muster_add_stance(struct text *t, const struct stance *s)
         text_add(t, "%shas joined, waits for the others", s->doing.stopped ? "stopped, " : "");
         return;
     }
-    if (s->standing == STANDS_DEAD)
+    if (s->condition == RANK_DEAD)
         phrase_death(t, s->status);
-    else if (s->standing == STANDS_LEFT)
+    else if (s->condition == RANK_LEFT)
         text_add(t, "left");
     phrase_doing(t, &s->doing);
     if (s->work)

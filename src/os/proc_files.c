@@ -4,7 +4,7 @@
  * Cost: two system calls a process and one a descriptor: 10 us for a small process, 100 us for one
  * of 64 ranks, which have a descriptor for each peer. Maps cost 50 us more, so they are read only
  * when asked for. */
-#include "os/witness.h"
+#include "os/proc_files.h"
 
 #include "os/file.h"
 
@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 enum {
-    WITNESS_PATH = 96,
-    WITNESS_LINE = 512,
-    WITNESS_STATUS = 4096,
-    WITNESS_FUTEX_WAITV = 449
+    PROC_PATH = 96,
+    PROC_LINE = 512,
+    PROC_STATUS = 4096,
+    PROC_FUTEX_WAITV = 449
 };
 
-static int witness_number(const char *s)
+static int proc_files_number(const char *s)
 {
     char *end;
     if (*s < '0' || *s > '9')
@@ -38,9 +38,9 @@ static int witness_number(const char *s)
 }
 
 /* "NSpid:\t4711\t12": from outer to inner namespaces; old kernels have no such line. */
-static int32_t witness_inner(pid_t pid)
+static int32_t proc_files_inner(pid_t pid)
 {
-    char path[WITNESS_PATH], status[WITNESS_STATUS];
+    char path[PROC_PATH], status[PROC_STATUS];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     if (file_read(path, status, sizeof status) <= 0)
         return -1;
@@ -50,29 +50,29 @@ static int32_t witness_inner(pid_t pid)
     line++;
     line[strcspn(line, "\n")] = 0;
     const char *last = strrchr(line, '\t');
-    return last ? witness_number(last + 1) : -1;
+    return last ? proc_files_number(last + 1) : -1;
 }
 
-static int witness_add(struct sightings *s, const struct sighting *one)
+static int proc_files_add(struct proc_files *s, const struct proc_file *one)
 {
     for (size_t i = s->n; i > 0 && s->at[i - 1].pid == one->pid; i--)
         if (s->at[i - 1].device == one->device && s->at[i - 1].inode == one->inode)
             return 0;
     if (s->n == s->room) {
         size_t room = s->room ? 2 * s->room : 128;
-        struct sighting *at = realloc(s->at, room * sizeof *at);
+        struct proc_file *at = realloc(s->at, room * sizeof *at);
         if (!at)
             return -ENOMEM;
         s->at = at;
         s->room = room;
     }
     s->at[s->n] = *one;
-    s->at[s->n++].inner = witness_inner(one->pid);
+    s->at[s->n++].inner = proc_files_inner(one->pid);
     return 0;
 }
 
 /* target: "/memfd:NAME (deleted)". name: of a descriptor. */
-static int witness_descriptor(struct sightings *s, int dir, const char *name, pid_t pid,
+static int proc_files_descriptor(struct proc_files *s, int dir, const char *name, pid_t pid,
                               const char *target)
 {
     char link[64];
@@ -81,31 +81,32 @@ static int witness_descriptor(struct sightings *s, int dir, const char *name, pi
     if (readlinkat(dir, name, link, sizeof link) != (ssize_t)n || memcmp(link, target, n) != 0
         || fstatat(dir, name, &st, 0) != 0)
         return 0;
-    return witness_add(s, &(struct sighting){ .device = st.st_dev, .inode = st.st_ino, .pid = pid,
-                                              .fd = witness_number(name) });
+    return proc_files_add(s, &(struct proc_file){ .device = st.st_dev, .inode = st.st_ino,
+                          .pid = pid, .fd = proc_files_number(name) });
 }
 
 /* All of them: a process may be in several jobs. */
-static int witness_descriptors(struct sightings *s, DIR *dir, pid_t pid, const char *target)
+static int proc_files_descriptors(struct proc_files *s, DIR *dir, pid_t pid, const char *target)
 {
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(dir)) != NULL;)
-        r = witness_descriptor(s, dirfd(dir), e->d_name, pid, target);
+        r = proc_files_descriptor(s, dirfd(dir), e->d_name, pid, target);
     return r;
 }
 
-typedef bool witness_mapping(const struct sighting *one, void *arg);
+typedef bool proc_files_mapping(const struct proc_file *one, void *arg);
 
 /* Calls `is` for each mapping of such a file, until it returns true. A line is "FROM-TO PERMISSIONS
    OFFSET MAJOR:MINOR INODE   NAME". */
-static bool witness_each_mapping(pid_t pid, const char *target, witness_mapping *is, void *arg)
+static bool proc_files_each_mapping(pid_t pid, const char *target, proc_files_mapping *is,
+                                    void *arg)
 {
-    char path[WITNESS_PATH], line[WITNESS_LINE];
+    char path[PROC_PATH], line[PROC_LINE];
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     FILE *maps = fopen(path, "re");
     bool found = false;
     while (maps && !found && fgets(line, sizeof line, maps)) {
-        struct sighting one = { .pid = pid, .fd = -1 };
+        struct proc_file one = { .pid = pid, .fd = -1 };
         unsigned major, minor;
         char *name = strchr(line, '/');
         line[strcspn(line, "\n")] = 0;
@@ -121,26 +122,26 @@ static bool witness_each_mapping(pid_t pid, const char *target, witness_mapping 
     return found;
 }
 
-static bool witness_keep(const struct sighting *one, void *arg)
+static bool proc_files_keep(const struct proc_file *one, void *arg)
 {
-    return witness_add(arg, one) < 0;
+    return proc_files_add(arg, one) < 0;
 }
 
-static bool witness_same(const struct sighting *one, void *arg)
+static bool proc_files_same(const struct proc_file *one, void *arg)
 {
-    const struct sighting *wanted = arg;
+    const struct proc_file *wanted = arg;
     return one->device == wanted->device && one->inode == wanted->inode;
 }
 
-bool witness_maps(pid_t pid, uint64_t device, uint64_t inode)
+bool proc_maps_file(pid_t pid, uint64_t device, uint64_t inode)
 {
-    struct sighting wanted = { .device = device, .inode = inode };
-    return witness_each_mapping(pid, NULL, witness_same, &wanted);
+    struct proc_file wanted = { .device = device, .inode = inode };
+    return proc_files_each_mapping(pid, NULL, proc_files_same, &wanted);
 }
 
-static bool witness_is_ours(pid_t pid)
+static bool proc_files_is_ours(pid_t pid)
 {
-    char path[WITNESS_PATH], status[WITNESS_STATUS];
+    char path[PROC_PATH], status[PROC_STATUS];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     if (file_read(path, status, sizeof status) <= 0)
         return false;
@@ -148,28 +149,28 @@ static bool witness_is_ours(pid_t pid)
     return uid && strtoul(uid + 5, NULL, 10) == getuid();
 }
 
-static int witness_process(struct sightings *s, pid_t pid, const char *target, bool thorough)
+static int proc_files_process(struct proc_files *s, pid_t pid, const char *target, bool thorough)
 {
-    char path[WITNESS_PATH];
+    char path[PROC_PATH];
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     DIR *dir = opendir(path);
     if (!dir) {
-        if (errno == EACCES && witness_is_ours(pid))
+        if (errno == EACCES && proc_files_is_ours(pid))
             s->refused++;
         return 0;
     }
     size_t before = s->n;
-    int r = witness_descriptors(s, dir, pid, target);
+    int r = proc_files_descriptors(s, dir, pid, target);
     closedir(dir);
     s->processes++;
     if (r == 0 && thorough && s->n == before)
-        witness_each_mapping(pid, target, witness_keep, s);
+        proc_files_each_mapping(pid, target, proc_files_keep, s);
     return r;
 }
 
-static int witness_order(const void *left, const void *right)
+static int proc_files_order(const void *left, const void *right)
 {
-    const struct sighting *a = left, *b = right;
+    const struct proc_file *a = left, *b = right;
     if (a->device != b->device)
         return a->device < b->device ? -1 : 1;
     if (a->inode != b->inode)
@@ -177,35 +178,35 @@ static int witness_order(const void *left, const void *right)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-int witness_look(struct sightings *s, const char *name, bool thorough)
+int proc_files_find(struct proc_files *s, const char *name, bool thorough)
 {
     char target[64];
-    *s = (struct sightings){ 0 };
+    *s = (struct proc_files){ 0 };
     snprintf(target, sizeof target, "/memfd:%s (deleted)", name);
     DIR *proc = opendir("/proc");
     if (!proc)
         return -errno;
     int r = 0;
     for (struct dirent *e; r == 0 && (e = readdir(proc)) != NULL;) {
-        int pid = witness_number(e->d_name);
+        int pid = proc_files_number(e->d_name);
         if (pid > 0)
-            r = witness_process(s, pid, target, thorough);
+            r = proc_files_process(s, pid, target, thorough);
     }
     closedir(proc);
     if (s->n)
-        qsort(s->at, s->n, sizeof *s->at, witness_order);
+        qsort(s->at, s->n, sizeof *s->at, proc_files_order);
     return r;
 }
 
-void witness_drop(struct sightings *s)
+void proc_files_free(struct proc_files *s)
 {
     free(s->at);
-    *s = (struct sightings){ 0 };
+    *s = (struct proc_files){ 0 };
 }
 
-int witness_open(const struct sighting *s)
+int proc_file_open(const struct proc_file *s)
 {
-    char path[WITNESS_PATH];
+    char path[PROC_PATH];
     struct stat st;
     if (s->fd >= 0)
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)s->pid, s->fd);
@@ -223,14 +224,14 @@ int witness_open(const struct sighting *s)
     return fd;
 }
 
-uint64_t witness_thread_cpu(pid_t pid, pid_t tid)
+uint64_t proc_thread_cpu(pid_t pid, pid_t tid)
 {
-    char path[WITNESS_PATH], times[128];
+    char path[PROC_PATH], times[128];
     snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     return file_read(path, times, sizeof times) > 0 ? strtoull(times, NULL, 10) : 0;
 }
 
-static const char *witness_call_name(long number)
+static const char *proc_files_call_name(long number)
 {
     static const struct { long number; const char *name; } names[] = {
         { SYS_read, "read" }, { SYS_write, "write" }, { SYS_futex, "futex" },
@@ -243,7 +244,7 @@ static const char *witness_call_name(long number)
         { SYS_pread64, "pread64" }, { SYS_pwrite64, "pwrite64" }, { SYS_ioctl, "ioctl" },
         { SYS_fcntl, "fcntl" }, { SYS_flock, "flock" }, { SYS_munmap, "munmap" },
         { SYS_madvise, "madvise" }, { SYS_rt_sigsuspend, "rt_sigsuspend" },
-        { SYS_rt_sigtimedwait, "rt_sigtimedwait" }, { WITNESS_FUTEX_WAITV, "futex_waitv" },
+        { SYS_rt_sigtimedwait, "rt_sigtimedwait" }, { PROC_FUTEX_WAITV, "futex_waitv" },
 #ifdef SYS_poll
         { SYS_poll, "poll" }, { SYS_select, "select" }, { SYS_epoll_wait, "epoll_wait" },
         { SYS_pause, "pause" }, { SYS_open, "open" },
@@ -255,17 +256,17 @@ static const char *witness_call_name(long number)
     return NULL;
 }
 
-/* .../syscall is "running", or a number and its arguments, or "-1 …": in the kernel, in no call. */
-void witness_kernel(struct text *t, pid_t pid, pid_t tid)
+/* .../syscall is "running"; or a number and its arguments; or "-1 …": in the kernel, in no call */
+void proc_thread_wchan(struct text *t, pid_t pid, pid_t tid)
 {
-    char path[WITNESS_PATH], call[256], place[64];
+    char path[PROC_PATH], call[256], place[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
     int known = file_read(path, call, sizeof call) > 0 && call[0] >= '0' && call[0] <= '9';
     snprintf(path, sizeof path, "/proc/%d/task/%d/wchan", (int)pid, (int)tid);
     bool asleep = file_read(path, place, sizeof place) > 0 && strcmp(place, "0") != 0;
     if (known) {
         long number = strtol(call, NULL, 10);
-        const char *name = witness_call_name(number);
+        const char *name = proc_files_call_name(number);
         if (name)
             text_add(t, "in %s", name);
         else

@@ -108,27 +108,27 @@ static void put(int fd, uint64_t at, uint64_t word)
 
 /* ---- a look ---- */
 
-static struct attended process[RANKS];
+static struct rank_process process[RANKS];
 
 static void attend(const char *state)
 {
     for (int r = 0; r < RANKS; r++)
-        process[r] = (struct attended){ .pid = getpid(), .tid = getpid(), .state = state };
+        process[r] = (struct rank_process){ .pid = getpid(), .tid = getpid(), .state = state };
 }
 
 /* True: it could be read. */
 static bool look(struct seen_job *job, int fd)
 {
-    struct glimpse g;
+    struct arena_copy g;
     struct text why = TEXT_IN(job->why);
     memset(job, 0, sizeof *job);
     job->pid = getpid();
     job->uid = geteuid();
-    if (glimpse_take(&g, fd, &why) != 0)
+    if (arena_copy_take(&g, fd, &why) != 0)
         return false;
-    assert_int_equal(muster(&job->m, &g, process, clock_now(), PS_STUCK_NS), 0);
-    knot_find(&job->knot, &g, &job->m);
-    glimpse_drop(&g);
+    assert_int_equal(rank_states_fill(&job->m, &g, process, clock_now(), PS_STUCK_NS), 0);
+    blockers_find(&job->blockers, &g, &job->m);
+    arena_copy_drop(&g);
     return true;
 }
 
@@ -181,56 +181,56 @@ static void classes_and_keeper(void **state)
     int fd = copy(&arena);
     assert_true(look(&job, fd));
     assert_string_equal(job.m.job, "night \\x1b[31mrun");
-    assert_int_equal(muster_classes(&job.m, &c), 0);
+    assert_int_equal(rank_states_classes(&job.m, &c), 0);
     assert_int_equal(c.n, 2);
     assert_int_equal(c.begin[1], RANKS - 1);
     assert_int_equal(c.ranks[c.begin[1]], 7);
     classes_drop(&c);
-    assert_int_equal(job.knot.kind, KNOT_KEPT);
-    assert_int_equal(job.knot.waiters_n, RANKS - 1);
-    assert_int_equal(job.knot.keepers_n, 1);
-    assert_int_equal(job.knot.keepers[0], 7);
-    assert_int_equal(job.m.plight, PLIGHT_FINE);
+    assert_int_equal(job.blockers.kind, BLOCKED_KEPT);
+    assert_int_equal(job.blockers.waiters_n, RANKS - 1);
+    assert_int_equal(job.blockers.keepers_n, 1);
+    assert_int_equal(job.blockers.keepers[0], 7);
+    assert_int_equal(job.m.status, JOB_FINE);
     must_show(&job, "ranks 0-6: barrier #88 at u/train.py:41 for ");
     must_show(&job, ", asleep");
     must_show(&job, "rank 7: in its own code for ");
     must_show(&job, ", last: all_reduce f32 sum 1024 #87 at u/train.py:39");
     must_show(&job, "\"kind\":\"all_reduce\",\"comm\":\"world\",\"site\":\"/home/u/train.py:39\","
                     "\"number\":87,\"type\":\"f32\",\"count\":1024,\"bytes\":4096,\"op\":\"sum\"");
-    muster_drop(&job.m);
+    rank_states_drop(&job.m);
     close(fd);
     arena_detach(&arena);
 }
 
-static enum plight plight_of(const struct arena *arena, uint64_t stuck_ns)
+static enum job_status status_of(const struct arena *arena, uint64_t stuck_ns)
 {
     struct seen_job job;
-    struct glimpse g;
+    struct arena_copy g;
     struct text why = TEXT_IN(job.why);
     int fd = copy(arena);
-    assert_int_equal(glimpse_take(&g, fd, &why), 0);
-    assert_int_equal(muster(&job.m, &g, process, clock_now(), stuck_ns), 0);
-    enum plight plight = job.m.plight;
-    muster_drop(&job.m);
-    glimpse_drop(&g);
+    assert_int_equal(arena_copy_take(&g, fd, &why), 0);
+    assert_int_equal(rank_states_fill(&job.m, &g, process, clock_now(), stuck_ns), 0);
+    enum job_status status = job.m.status;
+    rank_states_drop(&job.m);
+    arena_copy_drop(&g);
     close(fd);
-    return plight;
+    return status;
 }
 
 /* Each worse one shows over the one before. */
-static void plights(void **state)
+static void statuses(void **state)
 {
     (void)state;
     struct arena arena;
     attend("sleeping");
     make(&arena);
-    assert_int_equal(plight_of(&arena, UINT64_MAX), PLIGHT_FINE);
-    assert_int_equal(plight_of(&arena, 1), PLIGHT_STUCK);
-    process[3] = (struct attended){ .gone = true };
-    assert_int_equal(plight_of(&arena, 1), PLIGHT_DEAD);
+    assert_int_equal(status_of(&arena, UINT64_MAX), JOB_FINE);
+    assert_int_equal(status_of(&arena, 1), JOB_STUCK);
+    process[3] = (struct rank_process){ .gone = true };
+    assert_int_equal(status_of(&arena, 1), JOB_DEAD);
     uint64_t v = verdict_confirmed(verdict_make(1088, WHY_MISMATCH, 1, 3));
     store_relaxed64(&arena_slot(&arena, 0)->verdict, v);
-    assert_int_equal(plight_of(&arena, 1), PLIGHT_FAILED);
+    assert_int_equal(status_of(&arena, 1), JOB_FAILED);
     arena_detach(&arena);
 }
 
@@ -243,7 +243,7 @@ static void work_is_no_wait(void **state)
     make(&arena);
     for (uint32_t r = 0; r < RANKS; r++)
         store_relaxed64(&arena_member(arena_slot(&arena, 0), r)->queued, 1088);
-    assert_int_equal(plight_of(&arena, 1), PLIGHT_FINE);
+    assert_int_equal(status_of(&arena, 1), JOB_FINE);
     arena_detach(&arena);
 }
 
@@ -257,11 +257,11 @@ static void fits_a_screen(void **state)
     size_t n;
     job.m.rank = calloc(MANY, sizeof *job.m.rank);
     for (uint32_t r = 0; r < MANY; r++) {
-        struct stance *s = &job.m.rank[r];
+        struct rank_state *s = &job.m.rank[r];
         s->rank = r;
         s->doing.called = true;
         snprintf(s->site, sizeof s->site, "/a/long/path/of/some/file_%u.py:%u", r, r);
-        s->doing.deed = (struct deed){
+        s->doing.operation = (struct op_record){
             .became = true, .number = r + 1, .site = s->site,
             .descriptor = fingerprint_make(KIND_ALL_REDUCE, TUTTI_F32, TUTTI_SUM, 0, r)
         };
@@ -273,7 +273,7 @@ static void fits_a_screen(void **state)
     for (char *line = strtok(all, "\n"); line; line = strtok(NULL, "\n"))
         assert_true(strlen(line) <= SCREEN_COLUMNS);
     free(all);
-    muster_drop(&job.m);
+    rank_states_drop(&job.m);
 }
 
 /* ---- broken ones ---- */
@@ -366,7 +366,7 @@ static void broken_arenas(void **state)
         assert_non_null(end);
         free(all);
         read += could;
-        muster_drop(&job.m);
+        rank_states_drop(&job.m);
     }
     arena_detach(&arena);
     if (getenv("TUTTI_BUILD")) {
@@ -387,7 +387,7 @@ static void broken_arenas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_and_keeper), cmocka_unit_test(plights),
+        cmocka_unit_test(classes_and_keeper), cmocka_unit_test(statuses),
         cmocka_unit_test(work_is_no_wait), cmocka_unit_test(fits_a_screen),
         cmocka_unit_test(broken_arenas),
     };

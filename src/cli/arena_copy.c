@@ -4,7 +4,7 @@
  * the like). pread of a page that nobody has written allocates none in the arena; a mapping would.
  * Cost: some 100 us for header, seats and sites, 5 KiB a rank and comm; of a job with very many
  * comms the newest are left out. */
-#include "cli/glimpse.h"
+#include "cli/arena_copy.h"
 
 #include "arena/offsets.h"
 #include "base/error.h"
@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GLIMPSE_MOST (UINT64_C(64) << 20)            /* bytes of comms */
+#define COPY_MOST (UINT64_C(64) << 20)            /* bytes of comms */
 
 /* What is missing at the file's end stays zero. */
-static int glimpse_read(int fd, char *base, uint64_t at, uint64_t bytes)
+static int arena_copy_read(int fd, char *base, uint64_t at, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes;) {
         ssize_t got = pread(fd, base + at + done, bytes - done, (off_t)(at + done));
@@ -30,14 +30,14 @@ static int glimpse_read(int fd, char *base, uint64_t at, uint64_t bytes)
     return 0;
 }
 
-static int glimpse_header(struct arena_header *copy, int fd, struct text *why)
+static int arena_copy_header(struct arena_header *copy, int fd, struct text *why)
 {
     struct stat st;
     if (fstat(fd, &st) != 0 || st.st_size < 0) {
         text_add(why, "its size cannot be read: %s", error_system(-errno));
         return -EIO;
     }
-    int error = glimpse_read(fd, (char *)copy, 0, sizeof *copy);
+    int error = arena_copy_read(fd, (char *)copy, 0, sizeof *copy);
     if (error) {
         text_add(why, "its header cannot be read: %s", error_system(error));
         return error;
@@ -46,11 +46,11 @@ static int glimpse_header(struct arena_header *copy, int fd, struct text *why)
 }
 
 /* A comm's head and its members. */
-static int glimpse_slot(struct glimpse *g, int fd, uint32_t index, uint64_t *left)
+static int arena_copy_slot(struct arena_copy *g, int fd, uint32_t index, uint64_t *left)
 {
     struct slot *slot = arena_slot(&g->arena, index);
     uint64_t at = (uint64_t)((char *)slot - g->arena.base);
-    int error = glimpse_read(fd, g->arena.base, at, layout_slot_head(g->arena.header->size));
+    int error = arena_copy_read(fd, g->arena.base, at, layout_slot_head(g->arena.header->size));
     /* relaxed: a private copy */
     if (error || load_relaxed32(&slot->state) != SLOT_USED)
         return error;
@@ -62,27 +62,27 @@ static int glimpse_slot(struct glimpse *g, int fd, uint32_t index, uint64_t *lef
         return 0;
     }
     *left -= size * sizeof(struct member);
-    return glimpse_read(fd, g->arena.base, members, size * sizeof(struct member));
+    return arena_copy_read(fd, g->arena.base, members, size * sizeof(struct member));
 }
 
-static int glimpse_fill(struct glimpse *g, int fd)
+static int arena_copy_fill(struct arena_copy *g, int fd)
 {
     const struct arena_header *h = g->arena.header;
-    uint64_t left = GLIMPSE_MOST;
-    int error = glimpse_read(fd, g->arena.base, PLACES_JOIN, h->keys_at - PLACES_JOIN);
+    uint64_t left = COPY_MOST;
+    int error = arena_copy_read(fd, g->arena.base, PLACES_JOIN, h->keys_at - PLACES_JOIN);
     /* relaxed: a private copy */
     uint32_t reached = load_relaxed32(&g->arena.join->reached);
     g->comms = reached < h->slots ? reached : h->slots;
     for (uint32_t i = 0; i < g->comms && !error; i++)
-        error = glimpse_slot(g, fd, i, &left);
+        error = arena_copy_slot(g, fd, i, &left);
     return error;
 }
 
-int glimpse_take(struct glimpse *g, int fd, struct text *why)
+int arena_copy_take(struct arena_copy *g, int fd, struct text *why)
 {
     struct arena_header copy = { 0 };
-    *g = (struct glimpse){ .arena = { .fd = -1, .readonly = 1, .file = KEPT_NONE } };
-    int error = glimpse_header(&copy, fd, why);
+    *g = (struct arena_copy){ .arena = { .fd = -1, .readonly = 1, .file = KEPT_NONE } };
+    int error = arena_copy_header(&copy, fd, why);
     if (error)
         return error;
     g->bytes = copy.store_at;
@@ -100,19 +100,19 @@ int glimpse_take(struct glimpse *g, int fd, struct text *why)
     arena_point(&g->arena);
     error = arena_own(&g->arena, &copy);
     if (!error)
-        error = glimpse_fill(g, fd);
+        error = arena_copy_fill(g, fd);
     if (error) {
         text_add(why, "it cannot be read: %s", error_system(error));
-        glimpse_drop(g);
+        arena_copy_drop(g);
     }
     return error;
 }
 
-void glimpse_drop(struct glimpse *g)
+void arena_copy_drop(struct arena_copy *g)
 {
     if (g->arena.header)
         arena_disown(&g->arena);
     if (g->bytes)
         munmap(g->arena.base, g->bytes);
-    *g = (struct glimpse){ .arena = { .fd = -1, .file = KEPT_NONE } };
+    *g = (struct arena_copy){ .arena = { .fd = -1, .file = KEPT_NONE } };
 }
