@@ -1,13 +1,16 @@
-/* The command line, a word a line, up to the start of a job, which is ours here and only looks at
- * what it is given. */
+/* The command line, a word a line, up to the start of a job or a look at the machine's jobs. Both
+ * are ours here: the start only looks at what it is given, the look finds that it cannot. */
 #include "fuzz.h"
 
 #include "arena/layout.h"
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
 #include "cli/perf.h"
+#include "cli/ps.h"
+#include "cli/verb.h"
 #include "launch/supervisor.h"
 
+#include <errno.h>
 #include <getopt.h>
 
 enum { WORDS = 24 };
@@ -40,6 +43,25 @@ int perf_exec(const char *program, char **args)
     return 0;
 }
 
+int jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
+{
+    *j = (struct seen_jobs){ 0 };
+    FUZZ_MUST((!only || strlen(only) < 1 << 20) && stuck_ns > 0);
+    return -EIO;
+}
+
+int jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
+{
+    return jobs_look(j, only, stuck_ns);
+}
+
+void jobs_drop(struct seen_jobs *j) { FUZZ_MUST(j->n == 0); }
+
+void jobs_compare(struct seen_jobs *j, const struct seen_jobs *before)
+{
+    FUZZ_MUST(j->n == 0 && before->n == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct feed feed = { data, size };
@@ -55,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     optind = 0;
     int r = command_main(argc, argv);
-    FUZZ_MUST(r == 0 || r == 1 || r == 2);
+    FUZZ_MUST((r >= 0 && r <= VERB_USAGE) || r == LOOK_USAGE || r == LOOK_FAILED);
     free(text);
     return 0;
 }
