@@ -28,13 +28,9 @@ void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, e
     op->late = op->began = op->waited = false;
     op->slices = op->warned = 0;
     op->pauses = 0;
-    op->claim.seq = seq;
     store_relaxed64(&comm->numbered, seq);          /* relaxed: only says whether a report is old */
-    op->claim.descriptor = operation_fingerprint(c, kind);
-    op->claim.count = c->list_hash ? c->list_hash : c->count;
-    op->claim.commit_at = 0;
-    op->claim.differs = 0;
-    op->claim.whole = false;
+    claim_of_arrivals(&op->claim, seq, operation_fingerprint(c, kind),
+                      c->list_hash ? c->list_hash : c->count);
     operation_gate(comm);
     c->gate = comm->coll.gate;
     if (!c->algorithm)

@@ -46,9 +46,8 @@ static inline int run_put(struct tutti_comm *comm, const struct fast *s, void *d
 {
     struct coll *c = data;
     c->comm = comm;
-    c->op.claim.seq = s->claim.seq;
-    c->op.claim.descriptor = s->claim.descriptor;
-    c->op.claim.count = s->claim.count;
+    /* whole: a fold of the caller's own that aborts has the claim judged (coll_heed_abort) */
+    claim_of_arrivals(&c->op.claim, s->claim.seq, s->claim.descriptor, s->claim.count);
     c->fold.ticks = 0;
     c->answer = 0;
     return c->algorithm->before(c);

@@ -112,6 +112,18 @@ struct claim {
     bool     whole;
 };
 
+/* The claim of an operation for which the arrivals are enough. */
+static inline void claim_of_arrivals(struct claim *c, uint64_t seq, uint64_t descriptor,
+                                     uint64_t count)
+{
+    c->seq = seq;
+    c->descriptor = descriptor;
+    c->count = count;
+    c->commit_at = 0;
+    c->differs = 0;
+    c->whole = false;
+}
+
 /* What a rank waits for: *word >= value.
    owner  the rank whose word it is; -1: the comm's (sense)
    leave  the wait ends as well when its owner is gone, since it reads no more then
