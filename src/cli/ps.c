@@ -4,11 +4,7 @@
 #include "cli/ps.h"
 #include "cli/verb.h"
 
-#include "base/error.h"
-
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,19 +109,6 @@ static void show(const struct wish_ps *w, const struct seen_jobs *j, uint64_t pa
     }
 }
 
-static int end(const struct wish_ps *w, const struct seen_jobs *j)
-{
-    if (fflush(stdout) != 0)
-        return LOOK_FAILED;
-    return w->job && j->n == 0 ? LOOK_NO_JOB : ps_status(j);
-}
-
-static int failed(int error)
-{
-    fprintf(stderr, "tutti ps: the processes cannot be looked at: %s\n", error_system(error));
-    return LOOK_FAILED;
-}
-
 /* Until a signal ends it, or nobody reads what it prints. */
 static int watch(const struct wish_ps *w)
 {
@@ -134,7 +117,7 @@ static int watch(const struct wish_ps *w)
     for (;;) {
         int error = jobs_look(&now, w->job, w->stuck_ns);
         if (error)
-            return failed(error);
+            return ps_failed("ps", error);
         jobs_compare(&now, &before);
         if (screen)
             fputs("\033[H\033[J", stdout);
@@ -179,9 +162,9 @@ int verb_ps(int argc, char **argv)
         return watch(&w);
     int error = jobs_look_twice(&j, w.job, w.stuck_ns);
     if (error)
-        return failed(error);
+        return ps_failed("ps", error);
     show(&w, &j, 0);
-    int status = end(&w, &j);
+    int status = ps_end(&j, w.job);
     jobs_drop(&j);
     return status;
 }

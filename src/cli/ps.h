@@ -20,6 +20,10 @@ int  ps_seconds(const char *s, uint64_t *ns);
 
 /* The worst of all. */
 int  ps_status(const struct seen_jobs *j);
+/* The exit status behind what stdout shows. only: as for jobs_look. */
+int  ps_end(const struct seen_jobs *j, const char *only);
+/* Prints why there is no look at all; LOOK_FAILED. verb: "ps", "why". */
+int  ps_failed(const char *verb, int error);
 /* What there is to say where no job is. only: as for jobs_look. */
 void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
 

@@ -1,6 +1,8 @@
 /* What a look amounts to, for scripts: the worst job decides. */
 #include "cli/ps.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -24,4 +26,17 @@ int ps_status(const struct seen_jobs *j)
     for (size_t i = 0; i < j->n; i++)
         status = worse(status, j->at[i].why[0] ? LOOK_UNREADABLE : (int)j->at[i].m.status);
     return status;
+}
+
+int ps_end(const struct seen_jobs *j, const char *only)
+{
+    if (fflush(stdout) != 0)
+        return LOOK_FAILED;
+    return only && j->n == 0 ? LOOK_NO_JOB : ps_status(j);
+}
+
+int ps_failed(const char *verb, int error)
+{
+    fprintf(stderr, "tutti %s: the processes cannot be looked at: %s\n", verb, error_system(error));
+    return LOOK_FAILED;
 }

@@ -3,12 +3,9 @@
 #include "cli/ps.h"
 #include "cli/verb.h"
 
-#include "base/error.h"
 #include "os/proc_files.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WHY_LINE = 2048 };
@@ -104,7 +101,7 @@ static void say_further(const struct rank_state *s)
         printf("  look further: gdb -p %d\n", pid);
 }
 
-static void say_knot(struct text *t, const struct rank_states *m, const struct blockers *k)
+static void say_blockers(struct text *t, const struct rank_states *m, const struct blockers *k)
 {
     int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
     if (k->waiters_n)
@@ -161,7 +158,7 @@ static void say_job(const struct seen_job *job)
         printf(": waits for ranks to join, for %s", line);
     }
     printf("\n");
-    say_knot(&t, m, &job->blockers);
+    say_blockers(&t, m, &job->blockers);
 }
 
 int verb_why(int argc, char **argv)
@@ -191,17 +188,13 @@ int verb_why(int argc, char **argv)
     }
     const char *only = argv[optind];
     int error = jobs_look_twice(&j, only, stuck_ns);
-    if (error) {
-        fprintf(stderr, "tutti why: the processes cannot be looked at: %s\n", error_system(error));
-        return LOOK_FAILED;
-    }
+    if (error)
+        return ps_failed("why", error);
     if (j.n == 0)
         ps_nothing(stdout, &j, only);
     for (size_t i = 0; i < j.n; i++)
         say_job(&j.at[i]);
-    int status = fflush(stdout) != 0 ? LOOK_FAILED
-        : only && j.n == 0           ? LOOK_NO_JOB
-                                     : ps_status(&j);
+    int status = ps_end(&j, only);
     jobs_drop(&j);
     return status;
 }
