@@ -30,8 +30,7 @@ bool timed_wait_lost(struct watch *w, uint32_t about, int slice)
         return true;
     if (slice < SLICE_FIRST || !death_without_mark(w, about, slice >= SLICE_LATER))
         return false;
-    /* relaxed: sticky, and all say the same */
-    store_relaxed8(&w->lost[about], death_of(w->seats[about]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
+    death_note(w, about);
     return true;
 }
 

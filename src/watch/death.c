@@ -127,6 +127,12 @@ bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
     return death_ask(w, p, thorough) == 0;
 }
 
+void death_note(struct watch *w, uint32_t p)
+{
+    /* relaxed: sticky, and all say the same */
+    store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
+}
+
 int death_probe_one(struct watch *w, uint32_t p, bool thorough)
 {
     /* relaxed: sticky, and all who write it say the same */
@@ -136,8 +142,7 @@ int death_probe_one(struct watch *w, uint32_t p, bool thorough)
     w->blind |= alive < 0;
     if (alive != 0)
         return 0;
-    /* relaxed: sticky, and all say the same */
-    store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
+    death_note(w, p);
     return 1;
 }
 

@@ -25,6 +25,8 @@ int death_probe_one(struct watch *w, uint32_t p, bool thorough);
 
 /* Gone without a mark? Only says so. For those who wait for one rank. */
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
+/* Marks p as lost, for all looks of this rank. */
+void death_note(struct watch *w, uint32_t p);
 
 /* With the world, or in a fork of its process, of each entry of `handles`. */
 void death_handle_close(shared64 *handle);
