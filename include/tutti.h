@@ -173,6 +173,13 @@
 extern "C" {
 #endif
 
+/* The version of this header. Of one MAJOR, a program runs with every library that is not older
+ * than its header. All processes of one job have the same library. */
+#define TUTTI_VERSION_MAJOR 0
+#define TUTTI_VERSION_MINOR 9
+#define TUTTI_VERSION_PATCH 0
+#define TUTTI_VERSION "0.9.0"
+
 typedef struct tutti_comm tutti_comm;   /* one rank's hold on a group of ranks; the world is one */
 typedef struct tutti_work tutti_work;   /* the handle of an operation under way */
 
@@ -319,7 +326,8 @@ int  tutti_finalize(tutti_comm *world);
 int  tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg,
                  const tutti_options *options, int status[]);
 
-/* The library's version, "0.1.0". */
+/* Returns the version of the library that the program runs with, as TUTTI_VERSION is that of the
+ * header that it was compiled with. */
 const char *tutti_version(void);
 
 /* ---- comms ---- */

@@ -15,14 +15,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <tutti.h>
 #include <unistd.h>
 
 #define SPANS_TOTAL_MOST (UINT64_C(1) << 40)
 
 /* Set by the build. */
-#ifndef TUTTI_VERSION
-#define TUTTI_VERSION "0"
-#endif
 
 _Static_assert(sizeof TUTTI_VERSION <= sizeof(((struct arena_header *)0)->version),
                "the version fits its field");
