@@ -26,7 +26,7 @@ rule() {
   declared=$(declared)
   [ -f "$library" ] || { echo "$library:0: is not built"; return; }
   comm -3 <(printf '%s\n' "$declared") \
-    <(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u) |
+    <(nm -D --defined-only "$library" | grep -v ' A ' | sed 's/.* //; s/@.*//' | sort -u) |
     awk -F '\t' '
       $1 != "" { print "include:" $1 ": is declared, but libtutti.so does not export it" }
                  $1 == "" { print "libtutti.so:" $2 ": is exported, but not declared in include/" }'

@@ -1,0 +1,36 @@
+# ctest: labels=nosan
+# A project takes the sources in by FetchContent: its own settings stay as they were, tests and perf
+# are not built, the objects are optimised, and tutti::static brings the libraries it needs. Nothing
+# is compiled here.
+set -eu
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+lost() { echo "$*" >&2; exit 1; }
+
+cat >"$scratch/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.22)
+project(outer LANGUAGES C)
+include(FetchContent)
+FetchContent_Declare(tutti SOURCE_DIR $TUTTI_SOURCE)
+FetchContent_MakeAvailable(tutti)
+add_executable(by_static $TUTTI_SOURCE/test/install/consumer/small.c)
+target_link_libraries(by_static PRIVATE tutti::static)
+add_executable(by_shared $TUTTI_SOURCE/test/install/consumer/small.c)
+target_link_libraries(by_shared PRIVATE tutti::tutti)
+TEXT
+cmake -G Ninja -S "$scratch" -B "$scratch/build" >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log"; exit 1; }
+grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=$' "$scratch/build/CMakeCache.txt" ||
+  lost "the outer project's build type: $(grep ^CMAKE_BUILD_TYPE "$scratch/build/CMakeCache.txt")"
+
+commands() { cmake --build "$scratch/build" --target "$1" -- -t commands "$1"; }
+commands by_static >"$scratch/static"
+commands by_shared >"$scratch/shared"
+for library in numa $(grep -q 'liburing not found' "$scratch/log" || echo uring); do
+  tail -n1 "$scratch/static" | grep -Eq "lib$library[.]|-l$library" ||
+    lost "tutti::static does not bring lib$library: $(tail -n1 "$scratch/static")"
+done
+grep -q 'src/api/init.c' "$scratch/static" || lost "the library is not part of the build"
+grep ' -c .*src/api/init.c$' "$scratch/static" | grep -q -- ' -O2 ' || lost "compiled without -O2"
+grep " -c .*consumer/small.c$" "$scratch/static" | grep -q -- "-O2\|-Wconversion" &&
+  lost "the outer project's programs got options of the library" || true
