@@ -99,11 +99,12 @@
  * returns 0 (with work: when tutti_wait does), the result is in place for every stream. The bits
  * are those of host buffers.
  *
- * -EINVAL, refused on this rank: a stream that is captured into a graph; buffers on two devices;
- *          buffers beyond their allocation; call.stream where all buffers are the host's; memory of
- *          the process that this one forked off from.
- * -EIO     a device failed. All ranks get it. The report names the device and the call of CUDA.
- *          Copies under way are waited for, up to a second.
+ * Errors of these:
+ *     -EINVAL  refused on this rank: a stream that is captured into a graph; buffers on two
+ *              devices; buffers beyond their allocation; call.stream where all buffers are the
+ *              host's; memory of the process that this one forked off from
+ *     -EIO     a device failed. All ranks get it. The report names the device and the call of CUDA.
+ *              Copies under way are waited for, up to a second.
  *
  * Host memory only: send, recv, the store, call.factor. CUDA is not touched before the first device
  * buffer, and is not needed to build. The device's primary context is kept until the last comm
@@ -321,7 +322,11 @@ int  tutti_finalize(tutti_comm *world);
  *                 (its status is 0xffff)
  *     others      not all ranks could be started
  * Example:
- *     static int body(tutti_comm *world, void *arg) { return tutti_barrier(world, NULL) ? 1 : 0; }
+ *     static int body(tutti_comm *world, void *arg)
+ *     {
+ *         return tutti_barrier(world, NULL) < 0;
+ *     }
+ *
  *     int failed = tutti_spawn(4, body, NULL, NULL, NULL); */
 int  tutti_spawn(int size, int (*fn)(tutti_comm *world, void *arg), void *arg,
                  const tutti_options *options, int status[]);
@@ -434,7 +439,7 @@ int  tutti_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_
 /* recv[count] of every rank becomes the fold of all send[count], with the same bits everywhere.
  * In place: send == recv.
  * Example:
- *     float loss = …;
+ *     float loss = compute();
  *     tutti_all_reduce(&loss, &loss, 1, TUTTI_F32, TUTTI_AVG, world, NULL); */
 int  tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type, tutti_op,
                       tutti_comm *, const tutti_call *);
@@ -553,13 +558,13 @@ int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutt
  * Errors:
  *     -EPROTO      the message's type is another one
  *     -EMSGSIZE    the message is longer than buf
- *                  Both concern this rank alone. The message is lost, the comm stays whole, the
- *                  report names both calls.
  *     -EOWNERDEAD  the rank waited for is dead or gone and has sent no such message; from
  *                  TUTTI_ANY: any rank is. This is the failure of the comm on this rank. A rank
  *                  that has met a death in a send, a receive or a turn takes part in none of them
  *                  any more, and counts here as gone.
  *     -ETIMEDOUT   this call alone fails
+ * -EPROTO and -EMSGSIZE concern this rank alone. The message is lost, the comm stays whole, the
+ * report names both calls.
  * Example:
  *     float x[100];
  *     tutti_message got;

@@ -1,0 +1,53 @@
+# ctest: labels=nosan
+# The manual has a page for every public function and type, and none for what is not public; what
+# the pages refer to exists; mandoc finds nothing wrong with them; no line is too wide.
+set -u
+pages=$TUTTI_BUILD/man
+[ -d "$pages/man3" ] || { echo "python3 was not found: no pages of section 3"; exit 77; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+wrong() { echo "$*"; failed=1; }
+
+# a name in a declaration or a macro of the headers; _at forms are for bindings
+cat "$TUTTI_SOURCE"/include/*.h >"$scratch/headers"
+${CC:-cc} -E -P -DTUTTI_NO_SITES -I"$TUTTI_SOURCE/include" - >"$scratch/code" <<'C'
+#include <tutti.h>
+#include <tutti_cuda.h>
+#include <tutti_uring.h>
+C
+{ grep -o 'tutti_[a-z0-9_]*(' "$scratch/code" | tr -d '(' | grep -v '_at$'
+  grep -o '^} tutti_[a-z]*;' "$scratch/code" | tr -d '} ;'
+} | sort -u >"$scratch/public"
+(cd "$pages/man3" && ls) | sed 's/[.]3$//' | grep -v '^tutti$' | sort -u >"$scratch/pages"
+for name in $(comm -23 "$scratch/public" "$scratch/pages"); do
+  wrong "tutti: $name is public and has no page"
+done
+for name in $(comm -13 "$scratch/public" "$scratch/pages"); do
+  wrong "$name.3: is about nothing that is public"
+done
+
+for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/cli/*.1 "$TUTTI_SOURCE"/src/manual/*.7; do
+  [ -e "$page" ] || continue
+  grep -Eo '^[.]Xr [a-z_0-9-]+ [0-9]' "$page" | while read -r _ name section; do
+    [ -e "$pages/man3/$name.$section" ] || [ -e "$TUTTI_SOURCE/src/cli/$name.$section" ] ||
+      [ -e "$TUTTI_SOURCE/src/manual/$name.$section" ] || echo "$page: refers to $name($section)"
+  done
+done >"$scratch/lost"
+[ ! -s "$scratch/lost" ] || wrong "$(cat "$scratch/lost")"
+
+if command -v mandoc >/dev/null; then
+  for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/manual/*.7; do
+    [ -e "$page" ] || continue
+    mandoc -T lint -W warning "$page" 2>&1 | grep -v 'referenced manual not found'
+  done >"$scratch/lint"
+  [ ! -s "$scratch/lint" ] || wrong "$(cat "$scratch/lint")"
+  for page in "$pages"/man3/*.3; do
+    mandoc -T utf8 -O width=78 "$page" | sed 's/.\x08//g' |
+      awk -v page="${page##*/}" 'length($0) > 90 { print page ": " length($0) " columns: " $0 }'
+  done >"$scratch/wide"
+  [ ! -s "$scratch/wide" ] || wrong "$(cat "$scratch/wide")"
+else
+  echo "mandoc is missing: the pages are not judged"
+fi
+exit $failed
