@@ -43,3 +43,12 @@ case $said in
       lost "tutti version says commit $commit, which git does not know" ;;
   *) lost "tutti version says '$said', the header is of $header" ;;
 esac
+
+# The names that Debian's package promises are those that the library has.
+readelf --dyn-syms -W "$library" | awk '$8 ~ /^tutti_.*@@/ { sub(/@@.*/, "", $8); print $8 }' |
+  sort >"$scratch/has"
+sed -n 's/^ \(tutti_[^@]*\)@.*/\1/p' "$TUTTI_SOURCE/src/packaging/debian/libtutti0.symbols" |
+  sort >"$scratch/promised"
+cmp -s "$scratch/has" "$scratch/promised" ||
+  lost "src/packaging/debian/libtutti0.symbols: < promised, > there
+$(diff "$scratch/promised" "$scratch/has")"
