@@ -54,6 +54,7 @@ for release in ${TUTTI_RELEASES:-bookworm trixie}; do
   in_root "cd /work; tutti run -n 4 python3 first.py"
   says 'rank 3 of 4: \[1.5 1.5 1.5 1.5\]'
   in_root "cd /work; tutti perf barrier -n 2 --quick --without all; tutti version"
+  in_root "bash -c '. /usr/share/bash-completion/completions/tutti; complete -p tutti'"
   in_root "man tutti_barrier; man tutti; man 3 tutti"
   says 'TUTTI_BARRIER(3)'
   in_root "apt-get purge -y 'tutti*' 'libtutti*' python3-tutti; rm -rf /work"
