@@ -98,7 +98,8 @@ int all_reduce_fast(struct tutti_comm *comm, const struct fast_op *op, uint32_t 
 {
     struct reduce d = { shape, send, recv, count, 0, true };
     struct fast s;
-    fast_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, shape->bytes, site);
+    fast_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, shape->bytes, site,
+               algorithm_number(shape->algorithm));
     return fast_run(comm, op, &s, &d) == FAST_DONE ? 0 : all_reduce_resume(comm, fast_saved(&s));
 }
 

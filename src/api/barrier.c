@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm
     static const struct fast_op op = { NULL, NULL, NULL };
     struct fast s;
     uint64_t stamp = fingerprint_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0);
-    fast_begin(comm, &s, KIND_BARRIER, stamp, 0, 0, site);
+    fast_begin(comm, &s, KIND_BARRIER, stamp, 0, 0, site, ALGORITHM_BARRIER_FLAGS + 1);
     if (fast_run(comm, &op, &s, NULL) != FAST_DONE)
         return barrier_resume(comm, fast_saved(&s), guard_timeout(comm, call));
     return 0;

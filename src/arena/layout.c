@@ -77,8 +77,8 @@ static const size_t layout_words[] = {
     sizeof(struct vote), AT(vote, number), AT(vote, stance),
 
     sizeof(struct record), AT(record, seq), AT(record, descriptor), AT(record, count),
-    AT(record, began), AT(record, ended), AT(record, site), AT(record, result), AT(record, about),
-    AT(record, tag), AT(record, room),
+    AT(record, began), AT(record, arrived), AT(record, ended), AT(record, how), AT(record, about),
+    AT(record, tag),
 
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE, QUIT_ALONE,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded),

@@ -24,7 +24,7 @@ enum {
     SITES_MAX = 4096, SITE_TEXT = 120,
     KEYS_MAX = 4096, KEY_TEXT = 256,  /* with its final 0 */
     SLOTS_MAX = 1024,
-    JOURNAL_RECORDS = 32,
+    JOURNAL_RECORDS = 128,
     DECISIONS = 8,                    /* last decisions of a comm; slot.kept is one more */
     PAYLOAD_WORDS = 11,               /* 88 bytes travel in the arrival line itself */
     COUNT_WORD = 4,                   /* index in arrival.payload */
@@ -277,12 +277,21 @@ struct part_row {
     uint64_t at, lo, hi;
 };
 
-struct record {     /* journal: one operation; all fields by the owner, relaxed, head releases */
-    shared64 seq, descriptor, count, began, ended;    /* ticks; ended 0: under way */
-    shared32 site;
-    shared32 result;                  /* -errno, as bits */
+/* One operation in the journal, by its owner. Record k stands in place k % JOURNAL_RECORDS. It is
+ * whole from head >= k on, until its place is filled again: not before head >= k +
+ * JOURNAL_RECORDS - 1 | everybody who reports | E94. In a copy of the arena a record that may be
+ * torn has descriptor 0. */
+struct record {
+    /* of the arena's numbers; 0: the call became no operation; UINT64_MAX: no collective */
+    shared64 seq;
+    shared64 descriptor, count;
+    shared64 began;                   /* tick. On the fast path of the arrival, else of the call */
+    shared64 arrived;                 /* ticks since then + 1; 0: it has not arrived (yet) */
+    /* ticks since then + 1:55 | exact:1 | errno:8; 0: under way. exact: the clock was read; else it
+     * was estimated, without what the system took. errno 255: another error | E94 */
+    shared64 ended;
+    shared64 how;                     /* number of the algorithm + 1, 0: none:32 | site:32 */
     shared32 about, tag;              /* sends and receives: peer + 1, tag + 1; 0: any */
-    uint64_t room;
 };
 
 /* A rank's vote in agreement `number`; by parity of the number. */
@@ -349,7 +358,7 @@ struct member {
     struct decline declines[DECLINES];
     /* shrink: a bit for each survivor that it proposes; before its proposal | all | E46 */
     shared64 listed[RANKS_MAX / 64];
-    /* journal: records begun so far; the last one is the operation in hand */
+    /* journal: records begun so far; the last one is the operation in hand | E94. Only grows */
     _Alignas(LINE) shared64 head;
     shared64 figures[8];              /* operations, bytes, wait ns, fold ns, came last, sleeps */
     /* number of the last collective that this rank has left, with any result | E74. Only grows */

@@ -97,12 +97,12 @@ static void rank_states_member(struct rank_state *s, const struct scene *scene, 
     s->pace = s->pace * 31 + head * 7 + ended + load_relaxed64(&m->produced) * 3
         + load_relaxed64(&m->folded) + load_relaxed64(&m->consumed) * 5 + load_relaxed64(&m->turns)
         + load_relaxed64(&m->given) + load_relaxed64(&m->placed) + load_relaxed64(&m->ended);
-    uint64_t age = rank_states_age(scene, ended ? ended : began);
+    uint64_t age = rank_states_age(scene, record_last_tick(began, ended));
     /* relaxed: as above */
     bool work = !ended && seq && seq != UINT64_MAX && load_relaxed64(&m->queued) >= seq;
     if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !rank_states_better(s, ended, work, age))
         return;
-    rank_states_texts(s, arena, slot, load_relaxed32(&r->site));          /* relaxed: as above */
+    rank_states_texts(s, arena, slot, record_site(r));
     s->slot = index;
     s->member = p;
     s->seq = seq;
@@ -110,7 +110,7 @@ static void rank_states_member(struct rank_state *s, const struct scene *scene, 
     s->doing.called = true;
     s->doing.ended = ended;
     s->doing.age_ns = age;
-    s->doing.result = (int)load_relaxed32(&r->result);               /* relaxed: as above */
+    s->doing.result = record_ended_result(ended);
     s->doing.operation = (struct op_record){
         .became = seq, .number = seq ? seq - arena->header->first_seq : 0,
         /* relaxed: as above */

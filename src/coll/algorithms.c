@@ -452,3 +452,9 @@ const struct algorithm algorithm_table[] = {
               "bytes" },
     { .name = NULL }
 };
+
+const char *algorithm_name(uint32_t number)
+{
+    size_t rows = sizeof algorithm_table / sizeof *algorithm_table - 1;
+    return number && number <= rows ? algorithm_table[number - 1].name : "?";
+}

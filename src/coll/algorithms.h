@@ -23,6 +23,15 @@ enum {
  * row's address one constant, not a sum. */
 extern const struct algorithm algorithm_table[] __attribute__((visibility("hidden")));
 
+/* "flags": of a number from the journal; "?": of any that is none. */
+const char *algorithm_name(uint32_t number);
+
+/* For the journal: the place of its row + 1; 0: none. */
+static inline uint32_t algorithm_number(const struct algorithm *a)
+{
+    return a ? (uint32_t)(a - algorithm_table) + 1 : 0;
+}
+
 /* The functions that only a row uses, of rooms without a header. */
 int barrier_flags_advance(struct op *op);
 int barrier_central_advance(struct op *op);

@@ -10,6 +10,8 @@
  *     or more (acquire), C(k) holds. */
 #include "coll/algorithms.h"
 
+#include "watch/journal.h"
+
 static void central_release(struct watch *w, uint64_t seq)
 {
     store_fence64(&w->slot->sense, seq);                    /* E20 release, E2 fence */
@@ -23,7 +25,7 @@ int barrier_central_advance(struct op *op)
     struct watch *w = op->watch;
     bool look = c->phase != GATE_START;
     if (c->phase == GATE_START) {
-        watch_arrive(w, &op->claim);
+        journal_arrive(w, &op->claim);
         c->phase = GATE_WAIT;
         c->comm->coll.centrals++;
         look = fetch_add64(&w->slot->counter, 1) + 1 == c->comm->coll.centrals * w->size;

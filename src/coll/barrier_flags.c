@@ -4,11 +4,13 @@
  * number as its sense, so nothing is ever reset.) */
 #include "coll/algorithms.h"
 
+#include "watch/journal.h"
+
 int barrier_flags_advance(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     if (c->phase == GATE_START) {
-        watch_arrive(op->watch, &op->claim);
+        journal_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
     return watch_all_arrived(op);

@@ -34,6 +34,7 @@
 #include "coll/take.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
+#include "watch/journal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -458,7 +459,7 @@ int pipeline_move_advance(struct op *op)
         int r = move_open(c);
         if (r < 0)
             return r;
-        watch_arrive(op->watch, &op->claim);
+        journal_arrive(op->watch, &op->claim);
         c->phase = GATE_WAIT;
     }
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;

@@ -25,6 +25,7 @@
 #include "coll/pipeline.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
+#include "watch/journal.h"
 
 #include <errno.h>
 
@@ -436,7 +437,7 @@ static int reduce_advance(struct coll *c, bool wants)
         int r = reduce_open(c, c->algorithm->kind != KIND_REDUCE);
         if (r < 0)
             return r;
-        watch_arrive(&c->comm->watch, &c->op.claim);
+        journal_arrive(&c->comm->watch, &c->op.claim);
         c->phase = GATE_WAIT;
     }
     int r = c->gpu.mover && c->phase != FINISHING ? c->gpu.mover->ready(c) : DONE;

@@ -30,6 +30,7 @@ struct fast {
     struct claim claim;
     enum kind kind;
     uint32_t site;
+    uint32_t algorithm;                /* its number + 1 */
     size_t bytes;                      /* for the figures */
     struct record *record;
     uint64_t began;                    /* its arrival, in ticks */
@@ -73,10 +74,10 @@ static inline bool fast_may(const struct tutti_comm *comm)
         && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
 }
 
-/* The comm's next operation. count: as in the fingerprint `stamp`. */
+/* The comm's next operation. count: as in the fingerprint `stamp`. algorithm: its number + 1. */
 static inline __attribute__((always_inline))
 void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, uint64_t stamp,
-                uint64_t count, size_t bytes, uint32_t site)
+                uint64_t count, size_t bytes, uint32_t site, uint32_t algorithm)
 {
     s->claim.seq = comm->seq + 1;
     s->claim.descriptor = stamp;
@@ -84,6 +85,7 @@ void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, u
     s->kind = kind;
     s->bytes = bytes;
     s->site = site;
+    s->algorithm = algorithm;
 }
 
 /* Arrives, then counts the operation and records it. That costs no time here: the peers' lines are
@@ -97,8 +99,11 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     comm->seq = s->claim.seq;
     comm->engine.calls[s->kind]++;
     s->began = clock_tick();
-    s->record = journal_begin(w, s->claim.seq, s->claim.descriptor, s->claim.count, s->site,
-                              s->began);
+    const struct journal_entry e = {
+        .seq = s->claim.seq, .descriptor = s->claim.descriptor, .count = s->claim.count,
+        .how = record_how(s->site, s->algorithm), .tick = s->began, .arrived = true
+    };
+    s->record = journal_enter(w, &e);
     journal_count(w, FIGURE_OPERATIONS, 1);
     journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
     if (s->bytes)
@@ -143,7 +148,7 @@ void fast_end(struct tutti_comm *comm, const struct fast *s)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
-    journal_well(s->record, s->began + waited);
+    journal_well(s->record, waited);
     if (s->pauses)
         fast_waited(w, waited);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */

@@ -4,6 +4,7 @@
 #include "engine/verify.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "coll/algorithms.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 #include "watch/verdict.h"
@@ -50,8 +51,11 @@ void operation_number(struct tutti_comm *comm, struct coll *c, enum kind kind, u
 
 void operation_begin(struct coll *c, uint64_t tick)
 {
-    journal_begin(&c->comm->watch, c->op.claim.seq, c->op.claim.descriptor, c->count, c->op.site,
-                  tick);
+    const struct journal_entry e = {
+        .seq = c->op.claim.seq, .descriptor = c->op.claim.descriptor, .count = c->count,
+        .how = record_how(c->op.site, algorithm_number(c->algorithm)), .tick = tick
+    };
+    journal_enter(&c->comm->watch, &e);
 }
 
 /* A rank that cannot take part (no memory for its staging) tells the others before it gives up. A
@@ -118,12 +122,13 @@ int operation_end(struct coll *c, int result)
     uint64_t began = load_relaxed64(&journal_hand(w->mine)->began);  /* relaxed: our own record */
     if (result == 0 && w->verify)
         result = verify_end(c);
-    uint64_t ended = c->op.waited || c->fold.ticks || result < 0
+    bool exact = c->op.waited || c->fold.ticks || result < 0;
+    uint64_t ended = exact
         ? clock_tick()
         : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0)
         operation_explain(c, result);
-    journal_end(w, result, ended);
+    journal_end_by(w, result, ended, exact);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)
         journal_count(w, FIGURE_BYTES, c->bytes);

@@ -20,11 +20,12 @@ static inline void request_journal_note(struct watch *w, enum kind kind, const s
                                         size_t count, uint64_t tick)
 {
     /* This number belongs to no collective: reports find collectives by number. */
-    journal_begin(w, UINT64_MAX, fingerprint_make(kind, note->type, 0, 0, count), count, note->site,
-                  tick);
-    struct record *r = journal_hand(w->mine);
-    store_relaxed32(&r->about, (uint32_t)(note->peer + 1));         /* relaxed: a hint for people */
-    store_relaxed32(&r->tag, (uint32_t)note->tag + 1);              /* relaxed: as above */
+    const struct journal_entry e = {
+        .seq = UINT64_MAX, .descriptor = fingerprint_make(kind, note->type, 0, 0, count),
+        .count = count, .how = record_how(note->site, 0), .tick = tick, .letter = true,
+        .about = (uint32_t)(note->peer + 1), .tag = (uint32_t)note->tag + 1
+    };
+    journal_enter(w, &e);
 }
 
 #endif

@@ -75,7 +75,8 @@ static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
     static const struct fast_op op = { run_put, run_meanwhile, run_take };
     struct fast s;
     uint64_t count = c->list_hash ? c->list_hash : c->count;
-    fast_begin(comm, &s, kind, operation_fingerprint(c, kind), count, c->bytes, site);
+    fast_begin(comm, &s, kind, operation_fingerprint(c, kind), count, c->bytes, site,
+               algorithm_number(c->algorithm));
     switch (fast_run(comm, &op, &s, c)) {
     case FAST_UNPUT:
         return run_empty(comm, c, kind, site, timeout_ns, s.result);

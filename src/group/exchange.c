@@ -12,7 +12,7 @@ static int exchange_advance(struct op *op)
 {
     struct exchange *x = (struct exchange *)op;
     if (!x->arrived) {
-        watch_arrive(op->watch, &op->claim);
+        journal_arrive(op->watch, &op->claim);
         x->arrived = true;
     }
     return watch_all_arrived(op);

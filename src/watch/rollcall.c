@@ -46,8 +46,7 @@ static struct op_record rollcall_record(const struct watch *w, const struct reco
         /* relaxed: as above */
         .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count),
         .about = load_relaxed32(&r->about), .tag = load_relaxed32(&r->tag),
-        /* relaxed: as above */
-        .site = arena_site_text(w->arena, load_relaxed32(&r->site))
+        .site = arena_site_text(w->arena, record_site(r))
     };
 }
 
@@ -136,10 +135,9 @@ void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
         .over = over, .stopped = !over && !strcmp(process_state(&w->seats[p]->id, NULL), "stopped"),
         /* relaxed: as above */
         .called = load_relaxed64(&m->head), .ended = ended,
-        .age_ns = rollcall_age(w, ended ? ended : began),
+        .age_ns = rollcall_age(w, record_last_tick(began, ended)),
         .operation = rollcall_record(w, r),
-        /* relaxed: as above */
-        .result = (int)load_relaxed32(&r->result)
+        .result = record_ended_result(ended)
     };
     phrase_doing(t, &doing);
 }
@@ -217,11 +215,10 @@ static void rollcall_doing(struct text *t, struct watch *w, uint32_t p)
     }
     /* relaxed: as above */
     uint64_t ended = load_relaxed64(&r->ended), began = load_relaxed64(&r->began);
-    int result = (int)load_relaxed32(&r->result);                   /* relaxed: as above */
-    rollcall_time(t, rollcall_age(w, ended ? ended : began));
+    rollcall_time(t, rollcall_age(w, record_last_tick(began, ended)));
     text_add(t, ended ? "after " : "in ");
     rollcall_operation(t, w, r);
-    if (ended && result == -EINVAL)
+    if (ended && record_ended_result(ended) == -EINVAL)
         text_add(t, ", REFUSED (EINVAL)");
     text_add(t, "\n");
 }
@@ -314,11 +311,11 @@ static void rollcall_called_here(struct text *t, const struct watch *w, const st
 static uint32_t rollcall_site(const struct watch *w, uint32_t p, uint64_t seq)
 {
     const struct member *m = &w->members[p];
-    uint64_t head = load_relaxed64(&m->head);                       /* relaxed: a hint for people */
+    uint64_t head = load_acquire64(&m->head);                       /* E94 acquire */
     for (uint64_t back = 0; back < JOURNAL_RECORDS && back < head; back++) {
         const struct record *r = &m->journal[(head - back) % JOURNAL_RECORDS];
-        if (load_relaxed64(&r->seq) == seq)                         /* relaxed: as above */
-            return load_relaxed32(&r->site);                        /* relaxed: as above */
+        if (load_relaxed64(&r->seq) == seq)                         /* relaxed: after E94 */
+            return record_site(r);
     }
     return 0;
 }

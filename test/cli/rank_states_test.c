@@ -46,8 +46,8 @@ static void record(struct member *m, const struct arena *arena, uint64_t number,
     store_relaxed64(&r->descriptor, stamp);
     store_relaxed64(&r->count, stamp & (STAMP_HASHED - 1));
     store_relaxed64(&r->began, clock_tick());
-    store_relaxed64(&r->ended, ended ? clock_tick() : 0);
-    store_relaxed32(&r->site, arena_site(arena, site));
+    store_relaxed64(&r->ended, ended ? record_ended(0, true, 0) : 0);
+    store_relaxed64(&r->how, record_how(arena_site(arena, site), 0));
     store_relaxed64(&m->arrival[seq & 1].seq, seq);
     store_relaxed64(&m->arrival[seq & 1].descriptor, stamp);
     store_relaxed64(&m->head, head);
