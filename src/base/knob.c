@@ -59,6 +59,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "1: nothing is said of who is in gloo's place" },
     [KNOB_CACHE] = { "TUTTI_CACHE", KNOB_TEXT, 0, 0, "~/.cache/tutti",
         "the folder for the extension that tutti.torch builds once for each version of PyTorch" },
+    [KNOB_BOX] = { "TUTTI_BOX", KNOB_TEXT, 0, 0, "~/.local/state/tutti, by tutti run",
+        "the folder for the black box of a job that fails; none: no box" },
 };
 
 const struct knob *knob_row(enum knob_id id)

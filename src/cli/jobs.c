@@ -3,6 +3,7 @@
  * can write. Cost: 10 us for each process of the caller, 20 us a rank. */
 #include "cli/jobs.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "os/proc_files.h"
 
@@ -67,37 +68,26 @@ static int jobs_open(const struct proc_file *file, size_t n)
     return fd < 0 && file->fd < 0 && fd != -ESTALE ? -EPERM : fd;
 }
 
-static int jobs_states(struct seen_job *job, const struct holders *h, const struct arena_copy *g,
-                       uint64_t stuck_ns)
+static void jobs_attend_all(struct held_job *held, const struct proc_file *file, size_t n)
 {
-    struct rank_process *process = calloc(g->arena.header->size, sizeof *process);
-    if (!process)
-        return -ENOMEM;
-    struct clock_point now = clock_now();
-    for (uint32_t r = 0; r < g->arena.header->size; r++)
-        jobs_attend(h, &g->arena.seats[r], &process[r]);
-    int error = rank_states_fill(&job->m, g, process, now, stuck_ns);
-    free(process);
-    if (error)
-        return error;
-    blockers_find(&job->blockers, g, &job->m);
-    for (uint32_t r = job->m.size; r-- > 0;)
-        if (job->m.rank[r].process.pid)
-            job->pid = job->m.rank[r].process.pid;
-    return 0;
+    struct stat st;
+    struct holders h = { .file = file, .n = n };
+    h.namespace = stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+    for (uint32_t r = held->copy.arena.header->size; r-- > 0;) {
+        jobs_attend(&h, &held->copy.arena.seats[r], &held->process[r]);
+        held->pid = held->process[r].pid ? held->process[r].pid : held->pid;
+    }
 }
 
-/* The arena of file[0 … n). */
-static int jobs_read(struct seen_job *job, const struct proc_file *file, size_t n,
-                     uint64_t stuck_ns)
+/* The arena of file[0 … n), one a process. 0 or -ENOMEM. */
+static int jobs_take(struct held_job *held, const struct proc_file *file, size_t n)
 {
-    struct text why = TEXT_IN(job->why);
-    struct arena_copy g;
+    struct text why = TEXT_IN(held->why);
     struct stat st;
-    *job = (struct seen_job){ .pid = file->pid, .device = file->device, .inode = file->inode };
+    *held = (struct held_job){ .pid = file->pid };
     int fd = jobs_open(file, n);
     if (fd == -ENOENT || fd == -ESRCH || fd == -ESTALE) {
-        job->m.over = true;                          /* it has ended since it was found */
+        held->over = true;
         return 0;
     }
     if (fd < 0) {
@@ -105,16 +95,76 @@ static int jobs_read(struct seen_job *job, const struct proc_file *file, size_t 
                  file->fd < 0 ? " (its processes have closed the descriptor: root can look)" : "");
         return 0;
     }
-    job->uid = fstat(fd, &st) == 0 ? st.st_uid : geteuid();
-    int error = arena_copy_take(&g, fd, &why);
+    held->uid = fstat(fd, &st) == 0 ? st.st_uid : geteuid();
+    int error = arena_copy_take(&held->copy, fd, &why);
     close(fd);
     if (error)
         return 0;
-    struct holders h = { .file = file, .n = n };
-    h.namespace = stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
-    error = jobs_states(job, &h, &g, stuck_ns);
-    arena_copy_drop(&g);
+    held->process = calloc(held->copy.arena.header->size, sizeof *held->process);
+    if (!held->process) {
+        held_job_drop(held);
+        return -ENOMEM;
+    }
+    held->now = clock_now();
+    jobs_attend_all(held, file, n);
+    return 0;
+}
+
+/* The job of a copy; the box becomes the job's. */
+static int jobs_states(struct seen_job *job, struct held_job *held, uint64_t stuck_ns)
+{
+    *job = (struct seen_job){ .pid = held->pid, .uid = held->uid };
+    memcpy(job->why, held->why, sizeof job->why);
+    job->m.over = held->over;
+    if (job->why[0] || held->over)
+        return 0;
+    int error = rank_states_fill(&job->m, &held->copy, held->process, held->now, stuck_ns);
+    if (error)
+        return error;
+    blockers_find(&job->blockers, &held->copy, &job->m);
+    job->box = held->box;
+    held->box = (struct box){ .host = "", .report = "" };
+    return 0;
+}
+
+static int jobs_read(struct seen_job *job, const struct proc_file *file, size_t n,
+                     uint64_t stuck_ns)
+{
+    struct held_job held;
+    int error = jobs_take(&held, file, n);
+    if (error)
+        return error;
+    error = jobs_states(job, &held, stuck_ns);
+    job->device = file->device;
+    job->inode = file->inode;
+    held_job_drop(&held);
     return error;
+}
+
+static int jobs_read_box(struct seen_jobs *j, const char *path, uint64_t stuck_ns)
+{
+    struct held_job held;
+    *j = (struct seen_jobs){ .at = calloc(1, sizeof *j->at), .taken_ns = clock_ns() };
+    int error = j->at ? held_job_unpack(&held, path) : -ENOMEM;
+    if (!error) {
+        error = jobs_states(j->at, &held, stuck_ns);
+        j->at->path = path;
+        j->n = 1;
+        held_job_drop(&held);
+    }
+    if (error)
+        jobs_drop(j);
+    return error;
+}
+
+/* How many processes have the file of the i-th open. */
+static size_t jobs_same(const struct proc_files *s, size_t i)
+{
+    const struct proc_file *file = &s->at[i];
+    size_t n = 1;
+    while (i + n < s->n && file[n].device == file->device && file[n].inode == file->inode)
+        n++;
+    return n;
 }
 
 static bool jobs_has_pid(const struct proc_file *file, size_t n, pid_t pid)
@@ -140,8 +190,7 @@ static int jobs_read_all(struct seen_jobs *j, const struct proc_files *s, const 
         text_parse_int(only, 1, INT32_MAX, &pid);
     for (size_t i = 0, n; i < s->n; i += n) {
         const struct proc_file *file = &s->at[i];
-        for (n = 1; i + n < s->n && file[n].device == file->device && file[n].inode == file->inode;)
-            n++;
+        n = jobs_same(s, i);
         bool by_pid = pid > 0 && jobs_has_pid(file, n, (pid_t)pid);
         struct seen_job *job = &j->at[j->n];
         int error = jobs_read(job, file, n, stuck_ns);
@@ -178,6 +227,8 @@ static int jobs_look_at(struct seen_jobs *j, const struct proc_files *s, const c
 int jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
 {
     struct proc_files s;
+    if (only && held_job_is_box(only))
+        return jobs_read_box(j, only, stuck_ns);
     int error = jobs_find(&s);
     if (!error)
         error = jobs_look_at(j, &s, only, stuck_ns);
@@ -185,10 +236,45 @@ int jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
     return error;
 }
 
+/* ---- one job, to be kept ---- */
+
+static bool jobs_named(const struct held_job *held, const char *name)
+{
+    char room[STATE_JOB];
+    struct text job = TEXT_IN(room);
+    if (held->why[0] || held->over)
+        return false;
+    text_clear(&job);
+    text_add_foreign(&job, held->copy.arena.header->job, sizeof held->copy.arena.header->job);
+    return !strcmp(room, name);
+}
+
+int jobs_hold(struct held_job *held, const char *only)
+{
+    struct proc_files s;
+    int64_t pid = -1;
+    if (held_job_is_box(only))
+        return held_job_unpack(held, only) == 0 ? 1 : -ENOMEM;
+    text_parse_int(only, 1, INT32_MAX, &pid);
+    int error = jobs_find(&s), found = 0;
+    for (size_t i = 0, n; !error && !found && i < s.n; i += n) {
+        n = jobs_same(&s, i);
+        error = jobs_take(held, &s.at[i], n);
+        found = !error && !held->over
+            && ((pid > 0 && jobs_has_pid(&s.at[i], n, (pid_t)pid)) || jobs_named(held, only));
+        if (!error && !found)
+            held_job_drop(held);
+    }
+    proc_files_free(&s);
+    return error ? error : found;
+}
+
 void jobs_drop(struct seen_jobs *j)
 {
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
         rank_states_drop(&j->at[i].m);
+        box_drop(&j->at[i].box);
+    }
     free(j->at);
     *j = (struct seen_jobs){ 0 };
 }
@@ -207,6 +293,8 @@ int jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
 {
     struct seen_jobs first;
     struct proc_files s;
+    if (only && held_job_is_box(only))
+        return jobs_read_box(j, only, stuck_ns);
     int error = jobs_find(&s);
     if (!error)
         error = jobs_look_at(&first, &s, only, stuck_ns);

@@ -1,15 +1,19 @@
-/* Job: look once at all jobs of this machine that the caller may see.
+/* Job: look once at all jobs of this machine that the caller may see, or at the one in a black box.
  * Owns: the list it returns; between two looks no descriptor and no mapping of theirs is held.
  * Never: prints; decides what counts as which exit status. */
 #ifndef TUTTI_CLI_JOBS_H
 #define TUTTI_CLI_JOBS_H
 
 #include "cli/blockers.h"
+#include "cli/held_job.h"
 
 #include <sys/types.h>
 
-/* One arena. why: "" or, in a sentence, why it could not be read; then there is nothing else. */
+/* One arena. why: "" or, in a sentence, why it could not be read; then there is nothing else.
+   path: NULL, or that of the black box it is in, with no process to look at any more. */
 struct seen_job {
+    const char *path;
+    struct box box;
     pid_t pid;                        /* of its first rank, or of another process */
     uid_t uid;                        /* whose it is */
     uint64_t device, inode;
@@ -21,12 +25,16 @@ struct seen_job {
 /* refused: processes of the caller that may not be looked at. */
 struct seen_jobs { struct seen_job *at; size_t n, refused; uint64_t taken_ns; };
 
-/* only: NULL, or the name of a job, or the pid of one of its processes. 0 or -errno. */
+/* only: NULL, or the name of a job, or the pid of one of its processes, or a box's path. 0 or
+ * -errno. */
 int  jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns);
 void jobs_drop(struct seen_jobs *j);
 /* What has changed since `before`, in each job that is in both. */
 void jobs_compare(struct seen_jobs *j, const struct seen_jobs *before);
 /* Two looks, a short while apart: of what has changed between them j tells. */
 int  jobs_look_twice(struct seen_jobs *j, const char *only, uint64_t stuck_ns);
+/* Holds the one job that `only` names, or that in a box: 1, and held->why may say that it cannot be
+ * read. 0: there is no such job. -errno. */
+int  jobs_hold(struct held_job *held, const char *only);
 
 #endif

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPT_ALL = 256, OPT_JSON, OPT_PROMETHEUS, OPT_WATCH, OPT_STUCK };
+enum { OPT_ALL = 256, OPT_JSON, OPT_PROMETHEUS, OPT_WATCH, OPT_STUCK, OPT_SAVE };
 #define WATCH_NS UINT64_C(2000000000)
 #define WATCH_LEAST_NS UINT64_C(50000000)
 
@@ -19,16 +19,18 @@ static const struct option options[] = {
     { "prometheus", no_argument, NULL, OPT_PROMETHEUS },
     { "watch", optional_argument, NULL, OPT_WATCH },
     { "stuck", required_argument, NULL, OPT_STUCK },
+    { "save", no_argument, NULL, OPT_SAVE },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
 
 static const char help[] =
-    "usage: tutti ps [JOB] [OPTION...]\n"
+    "usage: tutti ps [JOB|BOX] [OPTION...]\n"
+    "       tutti ps --save JOB [FILE]\n"
     "\n"
     "Shows your jobs on this machine, a line each; of JOB, or with --all, what the\n"
     "ranks do. It only reads. JOB is a job's name, or the pid of one of its\n"
-    "processes. Root sees the jobs of all users.\n"
+    "processes; BOX the path of a black box. Root sees the jobs of all users.\n"
     "\n"
     "  --all             a line for each rank\n"
     "  --json            for programs: one object, \"version\" 1\n"
@@ -36,6 +38,8 @@ static const char help[] =
     "  --watch[=SECONDS] look again and again, every 2 seconds, and say what moves\n"
     "  --stuck SECONDS   from this age a wait counts as stuck; default: 30. Both\n"
     "                    may have a unit: 500ms, 2min\n"
+    "  --save            write a black box of JOB to FILE, or a new one in the folder\n"
+    "                    TUTTI_BOX, or here, and print its path; the job goes on\n"
     "  -h, --help        this text\n"
     "\n"
     "Exit status, of the worst job shown: 0 all is well or there is no job; 1 a\n"
@@ -45,7 +49,7 @@ static const char help[] =
 
 struct wish_ps {
     const char *job;
-    bool all, json, prometheus, watch;
+    bool all, json, prometheus, watch, save;
     uint64_t watch_ns, stuck_ns;
 };
 
@@ -55,6 +59,7 @@ static int take_option(struct wish_ps *w, int option)
     case OPT_ALL: w->all = true; return 0;
     case OPT_JSON: w->json = true; return 0;
     case OPT_PROMETHEUS: w->prometheus = true; return 0;
+    case OPT_SAVE: w->save = true; return 0;
     case OPT_WATCH:
         w->watch = true;
         if (!optarg || (ps_seconds(optarg, &w->watch_ns) == 0 && w->watch_ns >= WATCH_LEAST_NS))
@@ -100,7 +105,7 @@ static void show(const struct wish_ps *w, const struct seen_jobs *j, uint64_t pa
     for (size_t i = 0; i < j->n; i++) {
         if (w->all)
             ps_every(stdout, &j->at[i]);
-        else if (w->job)
+        else if (w->job || j->at[i].path)
             ps_classes(stdout, &j->at[i]);
         else
             ps_line(stdout, &j->at[i]);
@@ -153,11 +158,18 @@ int verb_ps(int argc, char **argv)
         if (take_option(&w, option) != 0)
             return LOOK_USAGE;
     }
-    if (optind + 1 < argc || (w.json && w.prometheus)) {
-        verb_refuse("ps", optind + 1 < argc ? "one job at most" : "--json or --prometheus");
+    int words = argc - optind;
+    const char *wrong = words > 1 + w.save ? "one job at most"
+        : w.save && words < 1              ? "--save wants a job"
+        : w.json && w.prometheus           ? "--json or --prometheus"
+                                           : NULL;
+    if (wrong) {
+        verb_refuse("ps", "%s", wrong);
         return LOOK_USAGE;
     }
     w.job = argv[optind];
+    if (w.save)
+        return ps_save(w.job, words > 1 ? argv[optind + 1] : NULL);
     if (w.watch)
         return watch(&w);
     int error = jobs_look_twice(&j, w.job, w.stuck_ns);

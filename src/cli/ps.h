@@ -33,6 +33,10 @@ void ps_every(FILE *out, const struct seen_job *job);                /* a line a
 void ps_json(FILE *out, const struct seen_jobs *j);
 void ps_prometheus(FILE *out, const struct seen_jobs *j);
 
+/* Writes a box of that job to a file, NULL: to a place of its own, and prints its path. An exit
+ * status. */
+int  ps_save(const char *job, const char *file);
+
 /* A line that continues, indented, in further lines of SCREEN_COLUMNS. out: NULL: only counts.
    Returns how many lines. */
 int  ps_wrap(FILE *out, const char *line);

@@ -4,9 +4,11 @@
 
 #include <pwd.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PS_LINE = 2048, PS_ROWS = 3 };   /* classes in the one line of a job */
+/* PS_ROWS: classes in the one line of a job. PS_REPORT: lines of a box's writer */
+enum { PS_LINE = 2048, PS_ROWS = 3, PS_REPORT = 6 };
 
 int ps_wrap(FILE *out, const char *s)
 {
@@ -78,10 +80,23 @@ void ps_add_class(struct text *t, const struct rank_states *m, const int *ranks,
     add_cpu(t, m, ranks, n);
 }
 
+static void add_moment(struct text *t, const struct box_moment *moment)
+{
+    struct tm utc;
+    time_t seconds = (time_t)(moment->wall_ns / 1000000000);
+    if (gmtime_r(&seconds, &utc))
+        text_add(t, "black box of %04d-%02d-%02d %02d:%02d:%02d UTC", utc.tm_year + 1900,
+                 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
 static void add_head(struct text *t, const struct seen_job *job)
 {
     const struct rank_states *m = &job->m;
-    text_add(t, "job %s (pid %d", m->job[0] ? m->job : "without a name", (int)job->pid);
+    text_add(t, "job %s (", m->job[0] ? m->job : "without a name");
+    if (job->path)
+        add_moment(t, job->box.moment);
+    else
+        text_add(t, "pid %d", (int)job->pid);
     if (job->uid != geteuid()) {
         const struct passwd *user = getpwuid(job->uid);
         text_add(t, " of ");
@@ -97,7 +112,12 @@ static void add_head(struct text *t, const struct seen_job *job)
 
 static void add_unread(struct text *t, const struct seen_job *job)
 {
-    text_add(t, "job of pid %d: ", (int)job->pid);
+    if (job->path) {
+        text_add(t, "box ");
+        text_add_foreign(t, job->path, 300);
+        text_add(t, ": ");
+    } else
+        text_add(t, "job of pid %d: ", (int)job->pid);
     text_add_foreign(t, job->why, sizeof job->why);
 }
 
@@ -124,6 +144,22 @@ void ps_line(FILE *out, const struct seen_job *job)
     classes_drop(&c);
 }
 
+/* What the writer of a box had to say. Returns how many lines. */
+static int say_report(FILE *out, const struct seen_job *job)
+{
+    char line[PS_LINE];
+    struct text t = TEXT_IN(line);
+    int lines = 0;
+    for (const char *s = job->path ? job->box.report : ""; *s && lines < PS_REPORT;) {
+        size_t n = strcspn(s, "\n");
+        text_clear(&t);
+        text_add_foreign(&t, s, n);
+        lines += ps_wrap(out, line);
+        s += n + (s[n] == '\n');
+    }
+    return lines;
+}
+
 /* Once around: the head, classes while they fit, one line for the rest. */
 void ps_classes(FILE *out, const struct seen_job *job)
 {
@@ -141,6 +177,7 @@ void ps_classes(FILE *out, const struct seen_job *job)
     if (job->m.left_out)
         text_add(&t, "; %u comms too many to look at", job->m.left_out);
     int used = ps_wrap(out, line), k = 0;
+    used += say_report(out, job);
     for (; k < c.n; k++) {
         text_clear(&t);
         ps_add_class(&t, &job->m, &c.ranks[c.begin[k]], c.begin[k + 1] - c.begin[k]);
@@ -166,7 +203,9 @@ void ps_every(FILE *out, const struct seen_job *job)
         return;
     }
     add_head(&t, job);
-    fprintf(out, "%s\n  rank pid      state         CPU   %%    doing\n", line);
+    fprintf(out, "%s\n", line);
+    say_report(out, job);
+    fprintf(out, "  rank pid      state         CPU   %%    doing\n");
     for (uint32_t r = 0; r < job->m.size; r++) {
         const struct rank_state *s = &job->m.rank[r];
         text_clear(&t);

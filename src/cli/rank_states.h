@@ -8,7 +8,7 @@
 #ifndef TUTTI_CLI_RANK_STATES_H
 #define TUTTI_CLI_RANK_STATES_H
 
-#include "cli/arena_copy.h"
+#include "box/arena_copy.h"
 #include "watch/phrase.h"
 
 /* ordered: what is odd comes last */
@@ -19,8 +19,14 @@ enum rank_condition {
 
 /* The process of a rank. pid, tid: as seen from here; 0: there is none that is known to be it.
    state: of process_state; NULL: none. cpu_ns: its CPU time at read_ns. gone: its pid is nobody's
-   any more. */
-struct rank_process { pid_t pid, tid; const char *state; uint64_t cpu_ns, read_ns; bool gone; };
+   any more. kernel: NULL: it runs, and /proc can be asked; or what was found there. */
+struct rank_process {
+    pid_t pid, tid;
+    const char *state;
+    uint64_t cpu_ns, read_ns;
+    bool gone;
+    const char *kernel;
+};
 
 enum { STATE_SITE = 4 * SITE_TEXT, STATE_JOB = 160, STATE_COMM = 32, STATE_PROGRAM = 64 };
 

@@ -17,11 +17,12 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "usage: tutti why [JOB] [--stuck SECONDS]\n"
+    "usage: tutti why [JOB|BOX] [--stuck SECONDS]\n"
     "\n"
     "Says in at most five lines what a job waits for, which ranks keep it waiting,\n"
     "what these do instead, and how to look further. It only reads. JOB is a job's\n"
-    "name, or the pid of one of its processes; without it: each job of yours.\n"
+    "name, or the pid of one of its processes, BOX the path of a black box; without\n"
+    "it: each job of yours.\n"
     "\n"
     "  --stuck SECONDS   from this age a wait counts as stuck; default: 30\n"
     "  -h, --help        this text\n"
@@ -80,19 +81,26 @@ static void say_where(struct text *t, const struct rank_states *m, const struct 
     char room[256];
     struct text kernel = TEXT_IN(room);
     text_clear(&kernel);
-    proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
+    if (s->process.kernel)
+        text_add(&kernel, "%s", s->process.kernel);
+    else
+        proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
     if (kernel.used)
         text_add_foreign(t, room, sizeof room);
     if (t->used == before)
         text_add(t, "%s", s->condition == RANK_RUNNING ? "in its own instructions"
                                                         : rank_condition_name(s->condition));
-    text_add(t, any_moved(m) ? "; ranks of the job make progress" : "; no rank makes progress now");
+    const char *pace = any_moved(m) ? "; ranks of the job make progress"
+                                    : "; no rank makes progress now";
+    text_add(t, "%s", s->process.kernel ? "" : pace);
     printf("%s\n", t->at);
 }
 
 static void say_further(const struct rank_state *s)
 {
     int pid = (int)s->process.pid;
+    if (s->process.kernel)
+        return;                          /* of a black box: the process is no more */
     if (s->condition == RANK_STOPPED)
         printf("  to go on: kill -CONT %d\n", pid);
     else if (!strncmp(s->program, "python", 6))

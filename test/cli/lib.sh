@@ -10,6 +10,8 @@ for name in $(compgen -e); do
   esac
 done
 
+export TUTTI_BOX=none                 # nothing in the home folder of whoever runs this
+
 tutti=$TUTTI_BUILD/tutti
 actor=$TUTTI_BUILD/test/cli/actor
 here=$(mktemp -d)

@@ -4,7 +4,7 @@
  * the like). pread of a page that nobody has written allocates none in the arena; a mapping would.
  * Cost: some 100 us for header, seats and sites, 5 KiB a rank and comm; of a job with very many
  * comms the newest are left out. */
-#include "cli/arena_copy.h"
+#include "box/arena_copy.h"
 
 #include "arena/offsets.h"
 #include "base/error.h"
@@ -14,13 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COPY_MOST (UINT64_C(64) << 20)            /* bytes of comms */
-
 /* What is missing at the file's end stays zero. */
-static int arena_copy_read(int fd, char *base, uint64_t at, uint64_t bytes)
+static int arena_bytes_pread(const struct arena_bytes *from, char *to, uint64_t at, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes;) {
-        ssize_t got = pread(fd, base + at + done, bytes - done, (off_t)(at + done));
+        ssize_t got = pread(from->fd, to + done, bytes - done, (off_t)(at + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -30,27 +28,42 @@ static int arena_copy_read(int fd, char *base, uint64_t at, uint64_t bytes)
     return 0;
 }
 
-static int arena_copy_header(struct arena_header *copy, int fd, struct text *why)
+int arena_bytes_of(struct arena_bytes *from, int fd, struct text *why)
 {
     struct stat st;
     if (fstat(fd, &st) != 0 || st.st_size < 0) {
         text_add(why, "its size cannot be read: %s", error_system(-errno));
         return -EIO;
     }
-    int error = arena_copy_read(fd, (char *)copy, 0, sizeof *copy);
+    *from = (struct arena_bytes){ .read = arena_bytes_pread, .bytes = (uint64_t)st.st_size,
+                                  .fd = fd };
+    return 0;
+}
+
+static int arena_copy_header(struct arena_header *copy, const struct arena_bytes *from,
+                             struct text *why)
+{
+    int error = from->read(from, (char *)copy, 0, sizeof *copy);
     if (error) {
         text_add(why, "its header cannot be read: %s", error_system(error));
         return error;
     }
-    return arena_check(copy, (uint64_t)st.st_size, why);
+    return arena_check(copy, from->bytes, why);
+}
+
+static int arena_copy_read(struct arena_copy *g, const struct arena_bytes *from, uint64_t at,
+                           uint64_t bytes)
+{
+    return from->read(from, g->arena.base + at, at, bytes);
 }
 
 /* A comm's head and its members. */
-static int arena_copy_slot(struct arena_copy *g, int fd, uint32_t index, uint64_t *left)
+static int arena_copy_slot(struct arena_copy *g, const struct arena_bytes *from, uint32_t index,
+                           uint64_t *left)
 {
     struct slot *slot = arena_slot(&g->arena, index);
     uint64_t at = (uint64_t)((char *)slot - g->arena.base);
-    int error = arena_copy_read(fd, g->arena.base, at, layout_slot_head(g->arena.header->size));
+    int error = arena_copy_read(g, from, at, layout_slot_head(g->arena.header->size));
     /* relaxed: a private copy */
     if (error || load_relaxed32(&slot->state) != SLOT_USED)
         return error;
@@ -62,27 +75,28 @@ static int arena_copy_slot(struct arena_copy *g, int fd, uint32_t index, uint64_
         return 0;
     }
     *left -= size * sizeof(struct member);
-    return arena_copy_read(fd, g->arena.base, members, size * sizeof(struct member));
+    return arena_copy_read(g, from, members, size * sizeof(struct member));
 }
 
-static int arena_copy_fill(struct arena_copy *g, int fd)
+static int arena_copy_fill(struct arena_copy *g, const struct arena_bytes *from, uint64_t most)
 {
     const struct arena_header *h = g->arena.header;
-    uint64_t left = COPY_MOST;
-    int error = arena_copy_read(fd, g->arena.base, PLACES_JOIN, h->keys_at - PLACES_JOIN);
+    uint64_t left = most;
+    int error = arena_copy_read(g, from, PLACES_JOIN, h->keys_at - PLACES_JOIN);
     /* relaxed: a private copy */
     uint32_t reached = load_relaxed32(&g->arena.join->reached);
     g->comms = reached < h->slots ? reached : h->slots;
     for (uint32_t i = 0; i < g->comms && !error; i++)
-        error = arena_copy_slot(g, fd, i, &left);
+        error = arena_copy_slot(g, from, i, &left);
     return error;
 }
 
-int arena_copy_take(struct arena_copy *g, int fd, struct text *why)
+int arena_copy_from(struct arena_copy *g, const struct arena_bytes *from, uint64_t most,
+                    struct text *why)
 {
     struct arena_header copy = { 0 };
     *g = (struct arena_copy){ .arena = { .fd = -1, .readonly = 1, .file = KEPT_NONE } };
-    int error = arena_copy_header(&copy, fd, why);
+    int error = arena_copy_header(&copy, from, why);
     if (error)
         return error;
     g->bytes = copy.store_at;
@@ -100,12 +114,20 @@ int arena_copy_take(struct arena_copy *g, int fd, struct text *why)
     arena_point(&g->arena);
     error = arena_own(&g->arena, &copy);
     if (!error)
-        error = arena_copy_fill(g, fd);
+        error = arena_copy_fill(g, from, most);
     if (error) {
         text_add(why, "it cannot be read: %s", error_system(error));
         arena_copy_drop(g);
     }
     return error;
+}
+
+int arena_copy_take(struct arena_copy *g, int fd, struct text *why)
+{
+    struct arena_bytes from;
+    int error = arena_bytes_of(&from, fd, why);
+    *g = (struct arena_copy){ .arena = { .fd = -1, .file = KEPT_NONE } };
+    return error ? error : arena_copy_from(g, &from, ARENA_COPY_MOST, why);
 }
 
 void arena_copy_drop(struct arena_copy *g)
