@@ -122,6 +122,8 @@ static void begin_end(struct attempt *a, enum attempt_ending ending, uint64_t no
 {
     if (a->ending != ENDING_NONE)
         return;
+    if (ending != ENDING_UNREAD)
+        black_box_take(&a->box, &a->arena);
     a->ending = ending;
     a->living_then = a->children.living;
     a->kill_ns = after(now, a->job->grace_ms);
@@ -137,8 +139,10 @@ static void hear_signals(struct attempt *a, uint64_t now)
         bool ends = signals_ends_job(news.number);
         if (ends && a->ending == ENDING_NONE)
             a->told_by = news.number;
-        if (ends)
+        if (ends) {
+            black_box_take(&a->box, &a->arena);
             children_expect_end(&a->children);
+        }
         if (!news.from_terminal)
             children_pass(&a->children, news.number);
         if (!ends)
@@ -258,6 +262,7 @@ void attempt_free(struct attempt *a)
 {
     children_end(&a->children);
     program_free(&a->program);
+    black_box_drop(&a->box);
     if (a->arena.base)
         arena_detach(&a->arena);
 }

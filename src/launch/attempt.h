@@ -4,6 +4,7 @@
 #ifndef TUTTI_LAUNCH_ATTEMPT_H
 #define TUTTI_LAUNCH_ATTEMPT_H
 
+#include "launch/black_box.h"
 #include "launch/children.h"
 #include "launch/job.h"
 #include "launch/relay.h"
@@ -31,6 +32,7 @@ struct attempt {
     struct children children;
     struct start start;
     struct program program;
+    struct black_box box;
 
     enum attempt_ending ending;
     int told_by;                         /* the signal of ENDING_TOLD */

@@ -319,7 +319,7 @@ bool relay_unread(const struct relay *r)
 
 void relay_say(struct relay *r, const char *format, ...)
 {
-    char line[1024];
+    char line[5120];                     /* a path may be in it */
     va_list list;
     va_start(list, format);
     int n = vsnprintf(line, sizeof line - 1, format, list);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/knob.h"
+#include "box/keep.h"
 #include "coll/select.h"
 #include "launch/attempt.h"
 #include "launch/orphans.h"
@@ -26,11 +27,14 @@ struct launcher {
     struct attempt plan;                 /* what all attempts have in common */
     struct rlimit descriptors;
     char path[PATH_MAX];
+    char report_room[2048];
+    struct text report;                  /* what was said of the end of this attempt */
 };
 
 static void say(struct launcher *l, const char *what)
 {
     relay_say(&l->relay, "tutti run: %s", what);
+    text_add(&l->report, "tutti run: %s\n", what);
 }
 
 /* ---- before anything starts ---- */
@@ -171,8 +175,10 @@ static int end_timed_out(struct launcher *l, const struct attempt *a)
 
 static int end_told(struct launcher *l, const struct attempt *a)
 {
-    relay_say(&l->relay, "tutti run: told to end by signal %d (SIG%s)", a->told_by,
-              sigabbrev_np(a->told_by));
+    char said[64];
+    struct text t = TEXT_IN(said);
+    text_add(&t, "told to end by signal %d (SIG%s)", a->told_by, sigabbrev_np(a->told_by));
+    say(l, said);
     say_killed(l, a);
     return 128 + a->told_by;
 }
@@ -212,6 +218,18 @@ static int end(struct launcher *l, const struct attempt *a)
     return EXIT_SUCCESS;
 }
 
+/* The last line of an attempt: it is what one looks for. */
+static void say_box(struct launcher *l, struct attempt *a)
+{
+    char said[KEEP_PATH + 600];
+    struct text t = TEXT_IN(said);
+    text_clear(&t);
+    if (a->ending == ENDING_NONE || a->ending == ENDING_UNREAD || a->ending == ENDING_NOT_STARTED
+        || !black_box_write(&a->box, &a->children, l->report.at, &t))
+        return;
+    relay_say(&l->relay, "tutti run: %s", said);
+}
+
 /* ---- all attempts ---- */
 
 static int run_once(struct launcher *l, int64_t number, enum attempt_ending *ending)
@@ -220,6 +238,7 @@ static int run_once(struct launcher *l, int64_t number, enum attempt_ending *end
     struct text why = TEXT_IN(said);
     struct attempt a = l->plan;
     text_clear(&why);
+    text_clear(&l->report);
     a.number = number;
     a.start.descriptors = l->descriptors;
     int r = attempt_run(&a, &why);
@@ -227,6 +246,8 @@ static int run_once(struct launcher *l, int64_t number, enum attempt_ending *end
     if (r < 0)
         say(l, why.used ? said : error_text(r));
     int status = r < 0 ? EXIT_FAILURE : end(l, &a);
+    if (r == 0)
+        say_box(l, &a);
     attempt_free(&a);
     return status;
 }
@@ -259,6 +280,7 @@ static int look_at_output(struct launcher *l, int status)
 int supervisor_run(const struct job *job)
 {
     struct launcher l = { .job = job };
+    l.report = TEXT_IN(l.report_room);
     open_standard();
     bool sweeps = orphans_begin();
     int r = signals_begin(&l.signals);

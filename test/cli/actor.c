@@ -8,6 +8,7 @@
  *                              that it finds many of them at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
  *                              absence and exit with 1
+ *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
  *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
@@ -108,6 +109,18 @@ static int play_lose(int rank, const char *how, size_t memory)
     int error = tutti_barrier(world, NULL);
     free(held);
     return error < 0 ? stop(world) : 0;
+}
+
+static int play_shrink(int rank, const char *how)
+{
+    tutti_comm *world, *left;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (tutti_rank(world) == rank) end_by(how);
+    if (tutti_barrier(world, NULL) == 0) return 1;
+    if (tutti_comm_shrink(world, &left) < 0) return stop(world);
+    if (tutti_barrier(left, NULL) < 0) return stop(left);
+    return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 
 static int play_early(int rank)
@@ -222,6 +235,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
     if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
+    if (!strcmp(what, "shrink") && argc > 3) return play_shrink(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "stall") && argc > 3) return play_stall(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "fat") && argc > 2)
         return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);

@@ -1,6 +1,6 @@
 # ctest: timeout=300
-# Black boxes: written of a job that goes on, read by ps and why as the job itself; damaged in 200
-# ways.
+# Black boxes: written of a job that goes on, and of one that fails or is killed; read by ps and why
+# as the job itself; damaged in 200 ways.
 . "$(dirname "$0")/lib.sh"
 export TUTTI_SPAN_BYTES=16M
 
@@ -94,6 +94,97 @@ for wrong in "$here/boxes" "$here/none.box" /dev/null /dev/zero; do
   exits 66 "of $wrong"
   [ "$(cat "$here/out" "$here/err" | wc -l)" = 1 ] || fail "not one line for $wrong"
 done
+
+# ---- by the launcher: its last line says where
+# boxed STATUS: the run before has left one box in the folder; its path is the last line of stderr.
+export TUTTI_BOX=$here/left
+boxed() {
+  exits "$1" "of the job"
+  box=$(tail -1 "$here/err" | sed -n 's/^tutti run: black box: //p')
+  [ -n "$box" ] && [ "$box" = "$(ls -d "$here"/left/*)" ] || fail "no box, or not the last line"
+}
+unboxed() {
+  [ ! -e "$here/left" ] && ! grep -q 'black box' "$here/err" || fail "a box $1"
+}
+next() { rm -rf "$here/left"; }
+run -n 4 "$actor" lose 2 kill
+boxed 137
+look ps "$box"
+shows '^tutti run: rank 2 \(pid [0-9]+\) was killed by signal 9 \(SIGKILL\)'
+shows '^rank 2: died, killed by signal 9 \(SIGKILL\), last: barrier #1 at'
+next
+run -n 4 "$actor" lose 2 exit
+boxed 3
+next
+run --timeout 500ms --grace 200ms -n 2 "$actor" stall 1 pause
+boxed 124
+look why "$box" --stuck 1ms
+exits 1 "of a job whose time was up"
+shows '^  kept by: rank 1: in its own code for .*, last: all_reduce f32 sum 1 #2 at '
+next
+run -n 3 "$actor" early 1
+boxed 5
+look ps "$box"
+shows '^rank 1: has not joined$'
+next
+begin --grace 200ms -n 3 "$actor" stall 2 pause
+eventually grep -q stalled "$here/out" || fail "the job does not start"
+pid=$(ranks | head -1)
+two() { [ "$("$tutti" ps "$pid" --json | grep -c '"waits":true.*"kind":"barrier"')" = 2 ]; }
+eventually two || fail "the others do not wait"
+kill -TERM "$job"
+finish
+boxed 143
+look ps "$box"
+shows '^tutti run: told to end by signal 15 \(SIGTERM\)$'
+shows '^ranks 0, 1: barrier #3 at .*(asleep|spinning)'
+shows '^rank 2: in its own code for .*, sleeping$|^  cli/actor.c:[0-9]+, sleeping$'
+next
+begin -n 3 "$actor" stall 2 pause
+eventually grep -q stalled "$here/out" || fail "the job does not start"
+kill -KILL $(ranks)
+finish
+boxed 137
+look ps "$box"
+exits 2 "of a job whose ranks were all killed"
+shows 'died, killed by signal 9'
+next
+run -n 2 --restart 1 "$actor" lose 1 kill
+[ "$(ls "$here/left" | wc -l)" = 2 ] || fail "not a box for each attempt"
+next
+
+# ---- none where nothing failed, where the program handled it, where no rank was there
+run -n 3 "$actor" barrier
+unboxed "of a job that went well"
+run -n 3 "$actor" shrink 1 kill
+exits 137 "of a shrunk job"
+unboxed "of a job that went on without a rank"
+run -n 3 "$actor" shrink 1 exit
+unboxed "of a job that went on without a rank that left"
+run -n 3 false
+exits 1 "of a program without ranks"
+unboxed "of a program without ranks"
+run -n 2 "$here/no-such-program"
+unboxed "of a program that is not there"
+TUTTI_BOX=none run -n 2 "$actor" lose 1 kill
+exits 137 "without a box"
+unboxed "although none is wanted"
+
+# ---- where nothing was said: the user's state folder, in which 20 stay; one that cannot be written
+unset TUTTI_BOX
+for i in $(seq 22); do
+  HOME=$here/home run -n 2 "$actor" lose 1 kill
+done
+exits 137 "of the last of many jobs"
+says "^tutti run: black box: $here/home/.local/state/tutti/tutti-run-.*\.box\$"
+[ "$(ls "$here/home/.local/state/tutti" | wc -l)" = 20 ] || fail "not the last 20 boxes"
+XDG_STATE_HOME=$here/state run -n 2 "$actor" lose 1 kill
+says "^tutti run: black box: $here/state/tutti/tutti-run-.*\.box\$"
+: >"$here/file"
+TUTTI_BOX=$here/file run -n 2 "$actor" lose 1 kill
+exits 137 "where no box can be"
+says "^tutti run: black box: none could be written: $here/file: (Not a directory|File exists)\$"
+export TUTTI_BOX=none
 
 # ---- the command line
 for wrong in "ps --save" "ps --save a b c"; do
