@@ -8,6 +8,7 @@
 
 #include "engine/fault.h"
 #include "api/memory.h"
+#include "api/survivor.h"
 #include "engine/queue.h"
 #include "engine/request.h"
 #include "arena/shared_map.h"
@@ -58,8 +59,10 @@ static void world_leave(struct world *world)
 void world_leave_all(void)
 {
     for (struct world *w = life.worlds; w; w = w->next)
-        if (*w->fork_word == 1)
+        if (*w->fork_word == 1) {
+            survivor_leaves(w);
             world_leave(w);
+        }
 }
 
 /* A thread has ended: no search for cycles counts it any more. */
@@ -88,6 +91,7 @@ static void world_thread_end(void *arg)
         if (!process_mark_mine(&seat->mark))
             continue;
         if (seat->several) {
+            survivor_leaves(w);
             world_leave(w);
             continue;
         }
@@ -289,6 +293,7 @@ int world_close(struct tutti_comm *comm)
     pthread_mutex_unlock(&life.lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
         comm_aborted(c);
+    survivor_leaves(world);
     bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
     device_memory_leave(world);
     world_leave(world);

@@ -69,6 +69,7 @@ struct arena_header {
 enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
 
 /* ---- join: how the world came together ---- */
+#define BOXED_BY_LAUNCHER UINT32_MAX
 struct join_refusal {                 /* a note; by the rank that refused (group/refused) */
     shared32 claim;                   /* 0 -> 1 by CAS of the rank that fills it; never reset */
     shared32 ready;                   /* 1, stored last | all | E82: the rest is whole */
@@ -89,6 +90,9 @@ struct arena_join {
     /* seats that have been asked after so far; +n by the rank that asks after the next n. Any value
      * is right */
     shared32 probed;
+    /* rank + 1 of the one that writes a black box; by CAS from 0, or from one that has died. The
+     * launcher before its ranks start: BOXED_BY_LAUNCHER */
+    shared32 boxed;
     /* robust: guards the directory of slots, and births. Held for microseconds, never in an
      * operation */
     _Alignas(LINE) pthread_mutex_t lock;

@@ -33,7 +33,10 @@ static void look_at_rank(struct box_rank *r, const struct seat *seat)
     struct text state = TEXT_IN(r->state), kernel = TEXT_IN(r->kernel);
     uint64_t cpu_ns = 0;
     const char *word = process_state(&seat->id, &cpu_ns);
+    int status;
     r->ended = load_relaxed32(&seat->status);                        /* relaxed: as above */
+    if (!r->ended && process_end(&seat->id, &status) > 0)
+        r->ended = (uint32_t)status << 1 | 1;
     r->gone = !strcmp(word, "gone");
     text_add(&state, "%s", word);
     if (r->gone || !strcmp(word, "out of sight"))

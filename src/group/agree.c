@@ -46,6 +46,16 @@ static bool decision_by_all(uint64_t word)
     return decision_of(word).outcome >= OUTCOME_DONE && decision_of(word).outcome <= OUTCOME_FAIL;
 }
 
+bool agree_was_reached(const struct slot *slot)
+{
+    bool reached = decision_of(load_acquire64(&slot->kept)).outcome == OUTCOME_DONE;    /* E46 */
+    for (int k = 0; k < DECISIONS && !reached; k++) {
+        uint64_t word = load_acquire64(&slot->decision[k]);          /* E46 acquire */
+        reached = decision_of(word).outcome == OUTCOME_DONE;
+    }
+    return reached;
+}
+
 static shared64 *agree_word(const struct agreement *a)
 {
     return &a->watch->slot->decision[a->number % DECISIONS];

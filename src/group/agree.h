@@ -70,6 +70,9 @@ uint32_t agree_value(const struct agreement *a, uint32_t p);
    the caller's. */
 int agree_reach(struct agreement *a, struct decision *decided);
 
+/* Has an agreement on this comm come to a result that all had voted for? */
+bool agree_was_reached(const struct slot *slot);
+
 /* This rank's table and call after a failure, for the reports. */
 void agree_report(struct agreement *a, struct text *t);
 

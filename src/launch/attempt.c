@@ -53,6 +53,8 @@ static int prepare(struct attempt *a, struct text *why)
     int r = make_arena(a, name, sizeof name, why);
     if (r < 0)
         return r;
+    /* relaxed: no rank is there yet */
+    store_relaxed32(&a->arena.join->boxed, BOXED_BY_LAUNCHER);
     r = fstat(a->arena.fd, &st) < 0 ? -errno : 0;
     struct program_world world = { a->arena.fd, (unsigned long long)st.st_ino, name, a->number };
     struct text path = TEXT_IN(a->program.path);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "box/keep.h"
+#include "group/agree.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -21,17 +22,14 @@ void black_box_take(struct black_box *b, const struct arena *arena)
     b->picture.moment.by = BOX_BY_LAUNCHER;
 }
 
-/* The survivors of some comm have agreed on who is left (group/agree). */
+/* The survivors of some comm have agreed on who is left. */
 static bool agreed(const struct arena *arena)
 {
-    /* relaxed: all who write any of this have ended */
-    uint32_t reached = load_relaxed32(&arena->join->reached);
+    uint32_t reached = load_acquire32(&arena->join->reached);        /* E80 acquire */
     for (uint32_t i = 0; i < reached && i < arena->header->slots; i++) {
         const struct slot *slot = arena_slot(arena, i);
-        uint64_t any = load_relaxed64(&slot->kept);                  /* relaxed: as above */
-        for (int k = 0; k < DECISIONS; k++)
-            any |= load_relaxed64(&slot->decision[k]);               /* relaxed: as above */
-        if (any && load_relaxed64(&slot->verdict))                   /* relaxed: as above */
+        /* E7 acquire */
+        if (load_acquire64(&slot->verdict) && agree_was_reached(slot))
             return true;
     }
     return false;
@@ -56,6 +54,8 @@ bool black_box_write(struct black_box *b, const struct children *children, const
 {
     struct box_bytes bytes = { 0 };
     struct keep k;
+    /* no rank had joined by then: some may have come later, and have failed because of it */
+    black_box_take(b, children->arena);
     if (!b->taken || handled(children) || !keep_wanted(&k, true))
         return false;
     for (int r = 0; r < children->size; r++)

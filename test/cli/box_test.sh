@@ -170,8 +170,41 @@ TUTTI_BOX=none run -n 2 "$actor" lose 1 kill
 exits 137 "without a box"
 unboxed "although none is wanted"
 
+# ---- without a launcher: one survivor, if it is asked to
+# alone WHAT...: three ranks that meet by a name; leaves err and code, that of rank 0.
+alone() {
+  local r pids=
+  for r in 1 2; do
+    TUTTI_JOB=$$-alone TUTTI_RANK=$r TUTTI_SIZE=3 timeout 60 "$actor" "$@" >"$here/out" \
+      2>"$here/err$r" </dev/null &
+    pids="$pids $!"
+  done
+  code=0
+  TUTTI_JOB=$$-alone TUTTI_RANK=0 TUTTI_SIZE=3 timeout 60 "$actor" "$@" >"$here/out" \
+    2>"$here/err0" </dev/null || code=$?
+  wait $pids
+  cat "$here"/err[012] >"$here/err"
+}
+alone lose 1 kill
+exits 1 "of a survivor"
+[ "$(ls "$here/left" | wc -l)" = 1 ] || fail "not one box of all survivors"
+box=$(ls -d "$here"/left/*)
+[ "$(grep -cxF "tutti: black box: $box" "$here/err")" = 1 ] || fail "its path is not said once"
+look ps "$box"
+exits 3 "of a box of a failed job"
+shows '^rank [02]: rank 1 \(pid [0-9]+, actor\) died'
+shows '^rank 1: died(, killed by signal 9 \(SIGKILL\))?, last: barrier #1 at'
+next
+alone shrink 1 kill
+exits 0 "of a survivor that went on"
+unboxed "of a job that went on without a rank"
+TUTTI_BOX=none alone lose 1 kill
+unboxed "although none is wanted"
+
 # ---- where nothing was said: the user's state folder, in which 20 stay; one that cannot be written
 unset TUTTI_BOX
+HOME=$here/home alone lose 1 kill
+[ ! -e "$here/home" ] || fail "a box without a launcher that nobody has asked for"
 for i in $(seq 22); do
   HOME=$here/home run -n 2 "$actor" lose 1 kill
 done
