@@ -5,6 +5,7 @@
 #include "watch/history.h"
 
 #include "base/clock.h"
+#include "support/recorder.h"
 #include "watch/journal.h"
 
 #include <setjmp.h>
@@ -13,14 +14,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { RANKS = 4, KILLS = 300, READS = 20000, WHOLE = JOURNAL_RECORDS - 1 };
 enum { FIRST_SEQ = 1000 };
@@ -67,32 +62,7 @@ static struct history look(void)
     return h;
 }
 
-/* ---- a writer whose records can be recognised: every field is a function of the number ---- */
-
-static void write_one(uint32_t p, uint64_t number)
-{
-    struct watch w = { .mine = member(p) };
-    const struct journal_entry e = {
-        .seq = FIRST_SEQ + number,
-        .descriptor = fingerprint_make(KIND_SEND, 0, 0, 0, number & 0xffffff),
-        .count = number * 3, .how = record_how((uint32_t)number * 5, (uint32_t)number * 7),
-        .tick = start.tick + number, .arrived = true, .letter = true,
-        .about = (uint32_t)number * 11, .tag = (uint32_t)number * 13
-    };
-    journal_well(journal_enter(&w, &e), 0);
-}
-
-static void must_be_whole(const struct history_op *op)
-{
-    uint64_t number = op->number;
-    assert_int_equal(op->descriptor, fingerprint_make(KIND_SEND, 0, 0, 0, number & 0xffffff));
-    assert_int_equal(op->count, number * 3);
-    assert_int_equal(op->site, (uint32_t)number * 5);
-    assert_int_equal(op->algorithm, (uint32_t)number * 7);
-    assert_int_equal(op->about, (uint32_t)number * 11);
-    assert_int_equal(op->tag, (uint32_t)number * 13);
-    assert_int_equal(op->result, 0);
-}
+/* ---- one rank that writes ---- */
 
 /* Of a ring with `begun` records that nobody writes any more: all but the place that is next. */
 static void must_be_the_last(const struct history_rank *rank, uint64_t begun)
@@ -101,30 +71,11 @@ static void must_be_the_last(const struct history_rank *rank, uint64_t begun)
     assert_int_equal(rank->n, begun < WHOLE ? begun : WHOLE);
     for (uint32_t i = 0; i < rank->n; i++) {
         assert_int_equal(rank->op[i].number, begun - rank->n + 1 + i);
-        must_be_whole(&rank->op[i]);
+        assert_true(recorder_whole(&rank->op[i]));
     }
-}
-
-static pid_t write_for_ever(uint32_t p, uint64_t from)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);            /* where a check fails, nobody stops it */
-        for (uint64_t k = from;; k++)
-            write_one(p, k);
-    }
-    return pid;
 }
 
 static uint64_t begun(uint32_t p) { return load_acquire64(&member(p)->head); }   /* E94 acquire */
-
-static void stop(pid_t pid)
-{
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
 
 static void the_oldest_first(void **state)
 {
@@ -133,7 +84,7 @@ static void the_oldest_first(void **state)
     assert_int_equal(h.n, 0);
     history_drop(&h);
     for (uint64_t k = 1; k <= 3 * JOURNAL_RECORDS; k++) {
-        write_one(0, k);
+        recorder_write(member(0), FIRST_SEQ, k);
         h = look();
         must_be_the_last(&h.rank[0], k);
         assert_int_equal(h.rank[1].n, 0);
@@ -148,13 +99,13 @@ static void killed_in_the_middle(void **state)
     uint64_t torn = 0;
     (void)state;
     for (uint64_t k = 1; k <= JOURNAL_RECORDS; k++)
-        write_one(0, k);
+        recorder_write(member(0), FIRST_SEQ, k);
     for (int i = 0; i < KILLS; i++) {
         uint64_t was = begun(0), some = was + 1 + (uint64_t)(i * 7919 % 5000);
-        pid_t pid = write_for_ever(0, was + 1);
+        pid_t pid = recorder_start(member(0), FIRST_SEQ, was + 1);
         while (begun(0) < some) {
         }
-        stop(pid);
+        recorder_stop(pid);
         struct history h = look();
         uint64_t now = begun(0);
         must_be_the_last(&h.rank[0], now);
@@ -171,19 +122,19 @@ static void written_over_meanwhile(void **state)
 {
     (void)state;
     uint64_t from = begun(0), left_out = 0, seen = 0;
-    pid_t pid = write_for_ever(0, from + 1);
+    pid_t pid = recorder_start(member(0), FIRST_SEQ, from + 1);
     for (int i = 0; i < READS || !left_out; i++) {
         struct history h = look();
         const struct history_rank *rank = &h.rank[0];
         for (uint32_t k = 0; k < rank->n; k++) {
-            must_be_whole(&rank->op[k]);
+            assert_true(recorder_whole(&rank->op[k]));
             assert_int_equal(rank->op[k].number, rank->begun - rank->n + 1 + k);
         }
         seen += rank->n;
         left_out += rank->n < WHOLE;
         history_drop(&h);
     }
-    stop(pid);
+    recorder_stop(pid);
     printf("%llu records seen; %llu of %d looks left some out\n", (unsigned long long)seen,
            (unsigned long long)left_out, READS);
     assert_true(seen > 0 && left_out > 0);
