@@ -242,7 +242,9 @@ static int get_wait(struct store_call *c, void *value, size_t *len, int64_t time
     struct timed_wait p = timed_wait_begin(c->comm, timeout_ns);
     p.kind = c->kind;
     p.site = c->site;
+    snprintf(c->comm->watch.mine->awaited, AWAITED_TEXT, "%s", c->key.text);
     int r = get_await(c, value, len, &p);
+    c->comm->watch.mine->awaited[0] = 0;
     timed_wait_moved(&p);
     return r;
 }

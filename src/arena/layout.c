@@ -19,8 +19,8 @@ static const size_t layout_words[] = {
     LIBC_KIND, sizeof(pthread_mutex_t), sizeof(void *), __BYTE_ORDER__,
     RANKS_MAX, LINE, SITES_MAX, SITE_TEXT, KEYS_MAX, KEY_TEXT, SLOTS_MAX, JOURNAL_RECORDS,
     DECISIONS, PAYLOAD_WORDS, COUNT_WORD, DEVICE_WORD, CARD_WORD, OUTCOME_WORD, ABORT_TEXT,
-    RULES_TEXT, LETTER_TEXT, LOANS, THREADS_MAX, STORY_TEXT, STORE_KEY_MOST, STORE_VALUE_MOST,
-    STORE_GROUPS, STORE_CLASSES,
+    RULES_TEXT, LETTER_TEXT, LOANS, THREADS_MAX, STORY_TEXT, AWAITED_TEXT, STORE_KEY_MOST,
+    STORE_VALUE_MOST, STORE_GROUPS, STORE_CLASSES,
 
     sizeof(struct arena_header), AT(arena_header, magic), AT(arena_header, layout_hash),
     AT(arena_header, bytes), AT(arena_header, birth), AT(arena_header, size),
@@ -85,7 +85,8 @@ static const size_t layout_words[] = {
     AT(member, consumed), AT(member, turns), AT(member, given), AT(member, placed),
     AT(member, mapped), AT(member, ended), AT(member, queued), AT(member, sleepers),
     AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, letters),
-    AT(member, patient), AT(member, quit), AT(member, why), AT(member, vote), AT(member, declines),
+    AT(member, patient), AT(member, left), AT(member, quit), AT(member, why), AT(member, awaited),
+    AT(member, vote), AT(member, declines),
     sizeof(struct decline), AT(decline, list), AT(decline, range), AT(member, listed),
     AT(member, head), AT(member, figures), AT(member, journal),
 

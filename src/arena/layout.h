@@ -39,6 +39,7 @@ enum {
     LOANS = 128,                      /* buffers of device memory that a rank lends at a time */
     THREADS_MAX = 8,                  /* threads of a rank with a number (watch/threads) */
     STORY_TEXT = 1024,
+    AWAITED_TEXT = 64,
     REFUSALS = 8, REFUSAL_TEXT = 112  /* notes on refused ranks (group/refused) */
 };
 
@@ -354,10 +355,15 @@ struct member {
     shared32 letters[2];              /* sends, receives under way as work | E62 */
     /* number up to which this rank's operations have no given deadline | E64 */
     shared64 patient;
+    /* ns from the last look of the wait in hand to its deadline, + 1; 0: none. By the thread that
+     * waits, plain: for onlookers, who read copies */
+    uint64_t left;
     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, if the owner has
      * said that it has no hold (group/shrink, split, create) */
     _Alignas(LINE) shared32 quit;
     char why[ABORT_TEXT];             /* text of the abort or of its device; before the bit */
+    /* the key of the store that it waits for, cut; "": none. As `left` */
+    char awaited[AWAITED_TEXT];
     _Alignas(LINE) struct vote vote[2];
     struct decline declines[DECLINES];
     /* shrink: a bit for each survivor that it proposes; before its proposal | all | E46 */

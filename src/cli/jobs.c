@@ -8,6 +8,7 @@
 #include "os/proc_files.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,10 +55,52 @@ static void jobs_attend(const struct holders *h, const struct seat *seat, struct
     if (state == SEAT_LEFT || seat->id.pid_namespace != h->namespace)
         return;
     /* it may have closed its descriptor, and has the memory mapped */
-    int alive = process_alive(&seat->id, -1);
+    int alive = process_alive(&seat->id, -1), status;
     a->gone = alive == 0;
+    if (alive == 0 && process_end(&seat->id, &status) > 0)
+        a->end = (uint32_t)status << 1 | 1;
     if (alive == 1 && proc_maps_file(seat->id.pid, h->file->device, h->file->inode))
         jobs_match(&(struct proc_file){ .pid = seat->id.pid, .inner = seat->id.pid }, seat, a);
+}
+
+/* Which process of a launcher's job has not joined: its environment says whose it is. */
+static void jobs_absent(const struct holders *h, const struct arena *arena,
+                        struct rank_process *process)
+{
+    char world[64], inode[32];
+    snprintf(inode, sizeof inode, ":%llu", (unsigned long long)h->file->inode);
+    for (size_t i = 0; i < h->n; i++) {
+        pid_t pid = h->file[i].pid;
+        int64_t rank = -1;
+        if (proc_environment(pid, "TUTTI_ARENA", world, sizeof world) < 0
+            || !strchr(world, ':') || strcmp(strchr(world, ':'), inode) != 0
+            || proc_environment(pid, "RANK", world, sizeof world) < 0
+            || text_parse_int(world, 0, arena->header->size - 1, &rank) < 0)
+            continue;
+        struct rank_process *a = &process[rank];
+        struct process_id id = { .pid = pid, .tid = pid };
+        /* relaxed: a private copy */
+        if (a->pid || load_relaxed32(&arena->seats[rank].state) != SEAT_EMPTY)
+            continue;
+        a->state = process_state(&id, &a->cpu_ns);
+        a->pid = a->tid = pid;
+        a->read_ns = clock_ns();
+    }
+}
+
+/* A process that has not joined has said no name. */
+static void jobs_programs(struct rank_states *m)
+{
+    for (uint32_t r = 0; r < m->size; r++) {
+        struct rank_state *s = &m->rank[r];
+        char name[32];
+        struct text program = TEXT_IN(s->program);
+        if (!s->process.pid || s->process.kernel || s->program[0])
+            continue;
+        process_name(s->process.pid, name, sizeof name);
+        text_clear(&program);
+        text_add_foreign(&program, name, sizeof name);
+    }
 }
 
 static int jobs_open(const struct proc_file *file, size_t n)
@@ -72,11 +115,15 @@ static void jobs_attend_all(struct held_job *held, const struct proc_file *file,
 {
     struct stat st;
     struct holders h = { .file = file, .n = n };
+    const struct arena *arena = &held->copy.arena;
     h.namespace = stat("/proc/thread-self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
-    for (uint32_t r = held->copy.arena.header->size; r-- > 0;) {
-        jobs_attend(&h, &held->copy.arena.seats[r], &held->process[r]);
+    for (uint32_t r = 0; r < arena->header->size; r++)
+        jobs_attend(&h, &arena->seats[r], &held->process[r]);
+    /* relaxed: a private copy */
+    if (load_relaxed32(&arena->join->state) == JOIN_GATHERING)
+        jobs_absent(&h, arena, held->process);
+    for (uint32_t r = arena->header->size; r-- > 0;)
         held->pid = held->process[r].pid ? held->process[r].pid : held->pid;
-    }
 }
 
 /* The arena of file[0 … n), one a process. 0 or -ENOMEM. */
@@ -121,6 +168,7 @@ static int jobs_states(struct seen_job *job, struct held_job *held, uint64_t stu
     int error = rank_states_fill(&job->m, &held->copy, held->process, held->now, stuck_ns);
     if (error)
         return error;
+    jobs_programs(&job->m);
     blockers_find(&job->blockers, &held->copy, &job->m);
     job->box = held->box;
     held->box = (struct box){ .host = "", .report = "" };

@@ -103,6 +103,11 @@ static void rank_states_member(struct rank_state *s, const struct scene *scene, 
     if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !rank_states_better(s, ended, work, age))
         return;
     rank_states_texts(s, arena, slot, record_site(r));
+    struct text key = TEXT_IN(s->key);
+    text_clear(&key);
+    if (!ended)
+        text_add_foreign(&key, m->awaited, AWAITED_TEXT);
+    s->left_ns = ended ? 0 : m->left;
     s->slot = index;
     s->member = p;
     s->seq = seq;
@@ -129,6 +134,7 @@ static void rank_states_seat(struct rank_state *s, const struct seat *seat,
     s->condition = rank_condition_of(seat, process);
     s->percent = -1;
     s->status = load_relaxed32(&seat->status);                       /* relaxed: as above */
+    s->status = s->status ? s->status : process->end;
 }
 
 /* ---- the job ---- */
@@ -340,6 +346,8 @@ void rank_states_add_state(struct text *t, const struct rank_state *s)
     else if (s->condition == RANK_LEFT)
         text_add(t, "left");
     phrase_doing(t, &s->doing);
+    if (s->key[0])
+        text_add(t, ", for key \"%s\"", s->key);
     if (s->work)
         text_add(t, ", as work");
 }

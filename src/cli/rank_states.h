@@ -19,16 +19,21 @@ enum rank_condition {
 
 /* The process of a rank. pid, tid: as seen from here; 0: there is none that is known to be it.
    state: of process_state; NULL: none. cpu_ns: its CPU time at read_ns. gone: its pid is nobody's
-   any more. kernel: NULL: it runs, and /proc can be asked; or what was found there. */
+   any more. kernel: NULL: it runs, and /proc can be asked; or what was found there. end: how it
+   ended, if its parent has not asked yet: wait status << 1 | 1; 0: not known. */
 struct rank_process {
     pid_t pid, tid;
     const char *state;
     uint64_t cpu_ns, read_ns;
     bool gone;
     const char *kernel;
+    uint32_t end;
 };
 
-enum { STATE_SITE = 4 * SITE_TEXT, STATE_JOB = 160, STATE_COMM = 32, STATE_PROGRAM = 64 };
+enum {
+    STATE_SITE = 4 * SITE_TEXT, STATE_JOB = 160, STATE_COMM = 32, STATE_PROGRAM = 64,
+    STATE_KEY = 4 * AWAITED_TEXT
+};
 
 struct rank_state {
     uint32_t rank;
@@ -38,6 +43,8 @@ struct rank_state {
     struct doing doing;               /* its texts are the two below */
     char site[STATE_SITE], comm[STATE_COMM];
     char program[STATE_PROGRAM];
+    char key[STATE_KEY];              /* of the store, that it waits for; "": none */
+    uint64_t left_ns;                 /* until its deadline, at its last look, + 1; 0: none */
     uint32_t slot, member;            /* of that operation's comm */
     uint64_t seq;                     /* its number in the arena; 0, UINT64_MAX: none */
     bool meets;                       /* it has joined, and others have not */

@@ -38,6 +38,24 @@ static void line_of(struct text *t, const char *what, const struct rank_states *
     printf("%s\n", t->at);
 }
 
+/* The same of ranks that wait: with the first of their deadlines. */
+static void waits_of(struct text *t, const char *what, const struct rank_states *m,
+                     const int *ranks, int n)
+{
+    uint64_t left = UINT64_MAX;
+    for (int i = 0; i < n; i++)
+        if (m->rank[ranks[i]].left_ns && m->rank[ranks[i]].left_ns < left)
+            left = m->rank[ranks[i]].left_ns;
+    text_clear(t);
+    text_add(t, "  %s", what);
+    ps_add_class(t, m, ranks, n);
+    if (left != UINT64_MAX) {
+        text_add(t, "; deadline in ");
+        text_add_duration(t, left - 1);
+    }
+    printf("%s\n", t->at);
+}
+
 /* The keepers that do what most of them do: one sentence says it of all. */
 static int alike_keepers(const struct rank_states *m, const struct blockers *k, int *ranks)
 {
@@ -83,7 +101,7 @@ static void say_where(struct text *t, const struct rank_states *m, const struct 
     text_clear(&kernel);
     if (s->process.kernel)
         text_add(&kernel, "%s", s->process.kernel);
-    else
+    else if (s->condition != RANK_STOPPED)
         proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
     if (kernel.used)
         text_add_foreign(t, room, sizeof room);
@@ -113,16 +131,19 @@ static void say_blockers(struct text *t, const struct rank_states *m, const stru
 {
     int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
     if (k->waiters_n)
-        line_of(t, "waiting: ", m, k->waiters, k->waiters_n);
-    char what[64];
+        waits_of(t, "waiting: ", m, k->waiters, k->waiters_n);
+    char what[STATE_KEY + 64];
     if (k->over_n) {
         snprintf(what, sizeof what, k->over_n == 1 ? "for: " : "for, over %d waits: ", k->over_n);
-        line_of(t, what, m, &k->over[k->over_n - 1], 1);
+        waits_of(t, what, m, &k->over[k->over_n - 1], 1);
     }
     if (k->kind == BLOCKED_THERE && !n)
         printf("  all ranks have come to it: it is being carried out\n");
     if (k->kind == BLOCKED_OPEN && !n)
         printf("  whom it waits for is not known: nobody in particular\n");
+    if (k->kind == BLOCKED_KEY && !n)
+        printf("  kept by: key \"%s\", which no rank has set, and no other is free to set\n",
+               m->rank[k->key].key);
     if (!n)
         return;
     if (k->kind == BLOCKED_CIRCLE) {
@@ -133,7 +154,10 @@ static void say_blockers(struct text *t, const struct rank_states *m, const stru
         return;
     }
     snprintf(what, sizeof what, "kept by: ");
-    if (n < k->keepers_n)
+    if (k->kind == BLOCKED_KEY)
+        snprintf(what, sizeof what, "kept by: key \"%s\", which no rank has set; free to set it: ",
+                 m->rank[k->key].key);
+    else if (n < k->keepers_n)
         snprintf(what, sizeof what, "kept by %d ranks, among them ", k->keepers_n);
     line_of(t, what, m, ranks, n);
     const struct rank_state *s = &m->rank[ranks[0]];
@@ -163,7 +187,7 @@ static void say_job(const struct seen_job *job)
         printf(": nobody waits");
     if (job->blockers.kind == BLOCKED_JOIN) {
         text_add_duration(&t, m->age_ns);
-        printf(": waits for ranks to join, for %s", line);
+        printf(": ranks wait in tutti_init for others to join, for %s", line);
     }
     printf("\n");
     say_blockers(&t, m, &job->blockers);

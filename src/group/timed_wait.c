@@ -152,6 +152,9 @@ static void timed_wait_untell(struct timed_wait *p)
 
 void timed_wait_moved(struct timed_wait *p)
 {
+    struct member *mine = p->comm->watch.mine;
+    if (mine->left)                                  /* its line is the senders', too */
+        mine->left = 0;
     timed_wait_untell(p);
     p->whole = 0;
 }
@@ -224,6 +227,7 @@ static int slice_begin(struct timed_wait *p, struct slice *s, const shared64 *wo
                                                             : drive_slice_most(p->timeout_ns);
     if (p->timeout_ns >= 0 && (uint64_t)p->timeout_ns - waited < s->length)
         s->length = (uint64_t)p->timeout_ns - waited + 1;
+    w->mine->left = p->timeout_ns >= 0 ? (uint64_t)p->timeout_ns - waited + 1 : 0;
     timed_wait_tell(p, waited, about);
     return p->told && cycle_doomed(w->threads) ? timed_wait_stuck(p, about, what) : 0;
 }

@@ -224,6 +224,30 @@ int proc_file_open(const struct proc_file *s)
     return fd;
 }
 
+int proc_environment(pid_t pid, const char *name, char *value, size_t room)
+{
+    char path[PROC_PATH];
+    size_t bytes = strlen(name), used = 0, most = 256 * 1024;
+    ssize_t n = 1;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), r = fd < 0 ? -errno : -ENOENT;
+    char *all = fd < 0 ? NULL : malloc(most);
+    while (all && n > 0 && used < most - 1 && (n = read(fd, all + used, most - 1 - used)) > 0)
+        used += (size_t)n;
+    if (fd >= 0)
+        close(fd);
+    if (all)
+        all[used] = 0;
+    for (const char *at = all; all && at < all + used; at += strlen(at) + 1)
+        if (!strncmp(at, name, bytes) && at[bytes] == '=') {
+            snprintf(value, room, "%s", at + bytes + 1);
+            r = 0;
+            break;
+        }
+    free(all);
+    return r;
+}
+
 uint64_t proc_thread_cpu(pid_t pid, pid_t tid)
 {
     char path[PROC_PATH], times[128];

@@ -33,6 +33,9 @@ bool proc_maps_file(pid_t pid, uint64_t device, uint64_t inode);
 /* Opens the file to read it, and checks that it is still the same one. A descriptor or -errno. */
 int  proc_file_open(const struct proc_file *s);
 
+/* The value of a variable of the environment that a process was started with. 0, -ENOENT, or that
+   it cannot be read. */
+int  proc_environment(pid_t pid, const char *name, char *value, size_t room);
 /* CPU time of one thread so far; 0: not known. */
 uint64_t proc_thread_cpu(pid_t pid, pid_t tid);
 /* "in futex (futex_wait_queue)": the system call and the place in the kernel where that thread is;

@@ -238,6 +238,15 @@ static int drive_interrupted(struct op *op)
     return verdict_why(w->failed) == WHY_INTERRUPT && verdict_who(w->failed) == w->me ? -EINTR : r;
 }
 
+/* What is left until the deadline, for onlookers. */
+static void drive_tell(struct op *op)
+{
+    uint64_t waited = drive_waited(op), most = (uint64_t)op->timeout_ns;
+    op->watch->mine->left = op->timeout_ns < 0 || op->late ? 0
+        : waited < most ? most - waited + 1
+                        : 1;
+}
+
 static void drive_cycle(struct op *op)
 {
     struct cycle_wait wait = { fingerprint_kind(op->claim.descriptor), op->site, op->claim.seq,
@@ -265,6 +274,7 @@ static int drive_sleep(struct op *op)
         if (r != 0)
             return r < 0 ? r : 0;
         drive_cycle(op);
+        drive_tell(op);
         uint64_t slice = drive_slice(op);
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
@@ -309,6 +319,7 @@ static int drive_wait(struct op *op)
     if (r == 0)
         r = drive_sleep(op);
     r = r > 0 ? 0 : r;
+    op->watch->mine->left = 0;
     cycle_over(op->watch->threads);
     return r;
 }

@@ -180,8 +180,9 @@ eventually gathers || fail "no ranks that meet are shown"
 shows '^rank 2: has not joined$'
 look why "$pid" --stuck 1ms
 exits 1 "of ranks that wait for another to join"
-shows ', stuck: waits for ranks to join, for '
+shows ', stuck: ranks wait in tutti_init for others to join, for '
 shows '^  kept by: rank 2: has not joined$'
+shows '^  there: sleep, pid [0-9]+, in .*nanosleep'
 end
 
 # ---- another pid namespace: a rank is its process by the pid that it has there

@@ -247,6 +247,37 @@ static void work_is_no_wait(void **state)
     arena_detach(&arena);
 }
 
+/* A wait for a key shows that key, as it may be shown, and is for whoever is free to set it. */
+static void key_and_deadline(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct seen_job job;
+    attend("sleeping");
+    make(&arena);
+    for (uint32_t r = 0; r < RANKS - 1; r++) {
+        struct member *m = arena_member(arena_slot(&arena, 0), r);
+        store_relaxed64(&journal_hand(m)->descriptor, fingerprint_make(KIND_GET, 0, 0, 0, 0));
+        store_relaxed64(&journal_hand(m)->seq, 0);
+        memset(m->awaited, 'k', AWAITED_TEXT);       /* without an end */
+        m->awaited[1] = '\033';
+        m->left = 2000000001;
+    }
+    process[6].state = "stopped";
+    int fd = copy(&arena);
+    assert_true(look(&job, fd));
+    assert_int_equal(job.blockers.kind, BLOCKED_KEY);
+    assert_int_equal(job.blockers.keepers_n, 2);
+    assert_int_equal(job.blockers.keepers[0], 6);
+    assert_int_equal(job.blockers.keepers[1], 7);
+    assert_int_equal(job.m.rank[0].left_ns, 2000000001);
+    assert_int_equal(job.m.rank[7].left_ns, 0);
+    must_show(&job, ", for key \"k\\x1bkkk");
+    rank_states_drop(&job.m);
+    close(fd);
+    arena_detach(&arena);
+}
+
 /* 64 ranks of which each does something else: a screen is enough. */
 static void fits_a_screen(void **state)
 {
@@ -388,7 +419,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_and_keeper), cmocka_unit_test(statuses),
-        cmocka_unit_test(work_is_no_wait), cmocka_unit_test(fits_a_screen),
+        cmocka_unit_test(work_is_no_wait), cmocka_unit_test(key_and_deadline),
+        cmocka_unit_test(fits_a_screen),
         cmocka_unit_test(broken_arenas),
     };
     alarm(150);

@@ -87,11 +87,36 @@ static void finds_what_is_only_mapped(void **state)
     assert_false(proc_maps_file(getpid(), st.st_dev, st.st_ino));
 }
 
+static void reads_the_environment_of_the_start(void **state)
+{
+    (void)state;
+    char value[16];
+    int hold[2];
+    assert_int_equal(pipe(hold), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char *const program[] = { "cat", NULL }, *const given[] = { "RANKS=7", "RANK=31", NULL };
+        dup2(hold[0], STDIN_FILENO);
+        close(hold[1]);
+        execve("/bin/cat", program, given);
+        _exit(1);
+    }
+    while (proc_environment(child, "RANK", value, sizeof value) < 0
+           || strcmp(value, "31") != 0)
+        usleep(1000);                                /* the exec is on its way */
+    assert_int_equal(proc_environment(child, "RAN", value, sizeof value), -ENOENT);
+    close(hold[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(proc_environment(child, "RANK", value, sizeof value) < 0);
+    close(hold[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_each_process_once),
         cmocka_unit_test(finds_what_is_only_mapped),
+        cmocka_unit_test(reads_the_environment_of_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
