@@ -11,6 +11,7 @@
 #include "group/seat.h"
 #include "os/caller.h"
 #include "os/file.h"
+#include "os/lines.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -202,6 +203,7 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
 
 int tutti_init(tutti_comm **world, const tutti_options *options)
 {
+    lines_here();
     CALLER_KEPT;
     struct text why = TEXT_IN(world_report);
     text_clear(&why);

@@ -61,6 +61,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "the folder for the extension that tutti.torch builds once for each version of PyTorch" },
     [KNOB_BOX] = { "TUTTI_BOX", KNOB_TEXT, 0, 0, "~/.local/state/tutti, by tutti run",
         "the folder for the black box of a job that fails; none: no box" },
+    [KNOB_LINES] = { "TUTTI_LINES", KNOB_FLAG, 0, 1, "1 under tutti run",
+        "1: what a program in C prints leaves it line by line; 0: as its C library buffers it" },
 };
 
 const struct knob *knob_row(enum knob_id id)

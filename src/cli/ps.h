@@ -1,6 +1,6 @@
 /* Job: declare the ways in which tutti ps shows a look at jobs.
  * Owns: nothing.
- * Never: looks at anything itself. */
+ * Never: looks at anything itself, but for why_write. */
 #ifndef TUTTI_CLI_PS_H
 #define TUTTI_CLI_PS_H
 
@@ -18,6 +18,9 @@ enum { SCREEN_COLUMNS = 80, SCREEN_LINES = 24 };
 /* A number is of seconds; "500ms", "2min". 0 or -EINVAL. */
 int  ps_seconds(const char *s, uint64_t *ns);
 
+/* Looks twice, and says why each job waits. only: as for jobs_look. 0 or -errno. */
+int  why_write(FILE *out, const char *only, uint64_t stuck_ns);
+
 /* The worst of all. */
 int  ps_status(const struct seen_jobs *j);
 /* The exit status behind what stdout shows. only: as for jobs_look. */
@@ -30,6 +33,7 @@ void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
 void ps_line(FILE *out, const struct seen_job *job);                 /* one line a job */
 void ps_classes(FILE *out, const struct seen_job *job);              /* fits a screen */
 void ps_every(FILE *out, const struct seen_job *job);                /* a line a rank */
+void why_job(FILE *out, const struct seen_job *job);                 /* five lines at most */
 void ps_json(FILE *out, const struct seen_jobs *j);
 void ps_prometheus(FILE *out, const struct seen_jobs *j);
 

@@ -1,5 +1,6 @@
 /* tutti run: the command line of a job. Options end at the first word that is no option: the rest
  * is the program's command line. */
+#include "cli/ps.h"
 #include "cli/verb.h"
 
 #include "arena/layout.h"
@@ -20,7 +21,8 @@ enum {
     OPT_RESTART,
     OPT_TAG,
     OPT_LOCAL_RANK,
-    OPT_AS_GLOO
+    OPT_AS_GLOO,
+    OPT_TTY
 };
 
 static const struct option options[] = {
@@ -31,6 +33,7 @@ static const struct option options[] = {
     { "grace", required_argument, NULL, OPT_GRACE },
     { "restart", required_argument, NULL, OPT_RESTART },
     { "tag", no_argument, NULL, OPT_TAG },
+    { "tty", no_argument, NULL, OPT_TTY },
     { "local-rank-arg", no_argument, NULL, OPT_LOCAL_RANK },
     { "as-gloo", no_argument, NULL, OPT_AS_GLOO },
     { "help", no_argument, NULL, 'h' },
@@ -53,6 +56,7 @@ static const char help[] =
     "  --restart N                after a failure start the whole job again, at\n"
     "                             most N times; default: 0\n"
     "  --tag                      put \"[rank] \" before each line of output\n"
+    "  --tty                      each rank writes to a terminal, both streams to one\n"
     "  --local-rank-arg           add --local_rank=R to each rank's arguments\n"
     "  --as-gloo                  PyTorch programs that ask for gloo get tutti\n"
     "                             (TUTTI_AS_GLOO=1 for each rank)\n"
@@ -126,6 +130,9 @@ static int take_option(struct job *job, int option)
         return setenv("TUTTI_AS_GLOO", "1", 1) == 0
             ? 0
             : verb_refuse("run", "--as-gloo: no memory for a variable");
+    case OPT_TTY:
+        job->tty = true;
+        return 0;
     case OPT_TAG:
         job->tag = true;
         return 0;
@@ -146,9 +153,17 @@ static int refuse_option(int option, char **argv)
     return verb_refuse("run", "%s is no option of ours", word);
 }
 
+static void say_why(FILE *out, pid_t launcher)
+{
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)launcher);
+    if (why_write(out, pid, PS_STUCK_NS) < 0)
+        fprintf(out, "the ranks cannot be looked at\n");
+}
+
 int verb_run(int argc, char **argv)
 {
-    struct job job = { .grace_ms = GRACE_MS };
+    struct job job = { .grace_ms = GRACE_MS, .why = say_why };
     int option, r = 0;
     opterr = 0;
     while ((option = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {

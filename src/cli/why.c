@@ -3,12 +3,8 @@
 #include "cli/ps.h"
 #include "cli/verb.h"
 
-#include "os/proc_files.h"
-
 #include <getopt.h>
 #include <string.h>
-
-enum { WHY_LINE = 2048 };
 
 static const struct option options[] = {
     { "stuck", required_argument, NULL, 's' },
@@ -28,170 +24,6 @@ static const char help[] =
     "  -h, --help        this text\n"
     "\n"
     "Exit status: as of tutti ps.\n";
-
-static void line_of(struct text *t, const char *what, const struct rank_states *m, const int *ranks,
-                    int n)
-{
-    text_clear(t);
-    text_add(t, "  %s", what);
-    ps_add_class(t, m, ranks, n);
-    printf("%s\n", t->at);
-}
-
-/* The same of ranks that wait: with the first of their deadlines. */
-static void waits_of(struct text *t, const char *what, const struct rank_states *m,
-                     const int *ranks, int n)
-{
-    uint64_t left = UINT64_MAX;
-    for (int i = 0; i < n; i++)
-        if (m->rank[ranks[i]].left_ns && m->rank[ranks[i]].left_ns < left)
-            left = m->rank[ranks[i]].left_ns;
-    text_clear(t);
-    text_add(t, "  %s", what);
-    ps_add_class(t, m, ranks, n);
-    if (left != UINT64_MAX) {
-        text_add(t, "; deadline in ");
-        text_add_duration(t, left - 1);
-    }
-    printf("%s\n", t->at);
-}
-
-/* The keepers that do what most of them do: one sentence says it of all. */
-static int alike_keepers(const struct rank_states *m, const struct blockers *k, int *ranks)
-{
-    struct classes c;
-    int best = 0, found = 0;
-    uint8_t keeps[RANKS_MAX] = { 0 };
-    for (int i = 0; i < k->keepers_n; i++)
-        keeps[k->keepers[i]] = 1;
-    if (rank_states_classes(m, &c) != 0)
-        return 0;
-    for (int class = 0; class < c.n; class++) {
-        int n = 0;
-        for (int i = c.begin[class]; i < c.begin[class + 1]; i++)
-            n += keeps[c.ranks[i]];
-        if (n > found) {
-            found = n;
-            best = class;
-        }
-    }
-    found = 0;
-    for (int i = c.begin[best]; i < c.begin[best + 1]; i++)
-        if (keeps[c.ranks[i]])
-            ranks[found++] = c.ranks[i];
-    classes_drop(&c);
-    return found;
-}
-
-static bool any_moved(const struct rank_states *m)
-{
-    for (uint32_t r = 0; r < m->size; r++)
-        if (m->rank[r].moved)
-            return true;
-    return false;
-}
-
-static void say_where(struct text *t, const struct rank_states *m, const struct rank_state *s)
-{
-    text_clear(t);
-    text_add(t, "  there: %s, pid %d, ", s->program[0] ? s->program : "?", (int)s->process.pid);
-    size_t before = t->used;
-    char room[256];
-    struct text kernel = TEXT_IN(room);
-    text_clear(&kernel);
-    if (s->process.kernel)
-        text_add(&kernel, "%s", s->process.kernel);
-    else if (s->condition != RANK_STOPPED)
-        proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
-    if (kernel.used)
-        text_add_foreign(t, room, sizeof room);
-    if (t->used == before)
-        text_add(t, "%s", s->condition == RANK_RUNNING ? "in its own instructions"
-                                                        : rank_condition_name(s->condition));
-    const char *pace = any_moved(m) ? "; ranks of the job make progress"
-                                    : "; no rank makes progress now";
-    text_add(t, "%s", s->process.kernel ? "" : pace);
-    printf("%s\n", t->at);
-}
-
-static void say_further(const struct rank_state *s)
-{
-    int pid = (int)s->process.pid;
-    if (s->process.kernel)
-        return;                          /* of a black box: the process is no more */
-    if (s->condition == RANK_STOPPED)
-        printf("  to go on: kill -CONT %d\n", pid);
-    else if (!strncmp(s->program, "python", 6))
-        printf("  look further: py-spy dump --pid %d; gdb -p %d\n", pid, pid);
-    else
-        printf("  look further: gdb -p %d\n", pid);
-}
-
-static void say_blockers(struct text *t, const struct rank_states *m, const struct blockers *k)
-{
-    int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
-    if (k->waiters_n)
-        waits_of(t, "waiting: ", m, k->waiters, k->waiters_n);
-    char what[STATE_KEY + 64];
-    if (k->over_n) {
-        snprintf(what, sizeof what, k->over_n == 1 ? "for: " : "for, over %d waits: ", k->over_n);
-        waits_of(t, what, m, &k->over[k->over_n - 1], 1);
-    }
-    if (k->kind == BLOCKED_THERE && !n)
-        printf("  all ranks have come to it: it is being carried out\n");
-    if (k->kind == BLOCKED_OPEN && !n)
-        printf("  whom it waits for is not known: nobody in particular\n");
-    if (k->kind == BLOCKED_KEY && !n)
-        printf("  kept by: key \"%s\", which no rank has set, and no other is free to set\n",
-               m->rank[k->key].key);
-    if (!n)
-        return;
-    if (k->kind == BLOCKED_CIRCLE) {
-        text_clear(t);
-        phrase_ranks(t, k->keepers, k->keepers_n);
-        printf("  a circle: that waits in its turn for %s\n", t->at);
-        say_further(&m->rank[k->over_n ? k->over[k->over_n - 1] : ranks[0]]);
-        return;
-    }
-    snprintf(what, sizeof what, "kept by: ");
-    if (k->kind == BLOCKED_KEY)
-        snprintf(what, sizeof what, "kept by: key \"%s\", which no rank has set; free to set it: ",
-                 m->rank[k->key].key);
-    else if (n < k->keepers_n)
-        snprintf(what, sizeof what, "kept by %d ranks, among them ", k->keepers_n);
-    line_of(t, what, m, ranks, n);
-    const struct rank_state *s = &m->rank[ranks[0]];
-    if (!s->process.pid)
-        return;
-    /* five lines with the headline */
-    if (!k->over_n)
-        say_where(t, m, s);
-    say_further(s);
-}
-
-static void say_job(const struct seen_job *job)
-{
-    char line[WHY_LINE];
-    struct text t = TEXT_IN(line);
-    const struct rank_states *m = &job->m;
-    text_clear(&t);
-    if (job->why[0]) {
-        ps_line(stdout, job);
-        return;
-    }
-    printf("job %s: %u ranks, %s", m->job[0] ? m->job : "without a name", m->size,
-           job_status_name(m->status));
-    if (m->failed[0])
-        printf(" (%s)", m->failed);
-    if (job->blockers.kind == BLOCKED_NONE)
-        printf(": nobody waits");
-    if (job->blockers.kind == BLOCKED_JOIN) {
-        text_add_duration(&t, m->age_ns);
-        printf(": ranks wait in tutti_init for others to join, for %s", line);
-    }
-    printf("\n");
-    say_blockers(&t, m, &job->blockers);
-}
 
 int verb_why(int argc, char **argv)
 {
@@ -225,7 +57,7 @@ int verb_why(int argc, char **argv)
     if (j.n == 0)
         ps_nothing(stdout, &j, only);
     for (size_t i = 0; i < j.n; i++)
-        say_job(&j.at[i]);
+        why_job(stdout, &j.at[i]);
     int status = ps_end(&j, only);
     jobs_drop(&j);
     return status;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "coll/tuning_file.h"
 #include "launch/orphans.h"
+#include "launch/requests.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,8 +64,7 @@ static int prepare(struct attempt *a, struct text *why)
         r = program_make(&a->program, a->job, &world);
     if (r == 0)
         r = children_begin(&a->children, a->job->size, &a->arena);
-    if (r == 0 && (a->job->size > 1 || a->job->tag))
-        /* a single rank writes to the terminal itself: progress bars stay as they are */
+    if (r == 0 && job_gathers(a->job))
         r = relay_gather(a->relay, a->job->size);
     if (r < 0)
         text_add(why, "%s", error_text(r));
@@ -138,17 +138,16 @@ static void hear_signals(struct attempt *a, uint64_t now)
     while (signals_next(a->signals, &news)) {
         if (news.number == SIGCHLD)
             continue;
-        bool ends = signals_ends_job(news.number);
-        if (ends && a->ending == ENDING_NONE)
-            a->told_by = news.number;
-        if (ends) {
-            black_box_take(&a->box, &a->arena);
-            children_expect_end(&a->children);
+        if (!signals_ends_job(news.number)) {
+            requests_answer(a->job, &a->children, a->relay, &news);
+            continue;
         }
+        if (a->ending == ENDING_NONE)
+            a->told_by = news.number;
+        black_box_take(&a->box, &a->arena);
+        children_expect_end(&a->children);
         if (!news.from_terminal)
             children_pass(&a->children, news.number);
-        if (!ends)
-            continue;
         if (a->sweeping)
             orphans_signal(SIGTERM);
         begin_end(a, ENDING_TOLD, now, UINT64_MAX);

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 enum job_bind { JOB_BIND_NONE, JOB_BIND_CORE, JOB_BIND_NUMA };
 
@@ -21,8 +23,17 @@ struct job {
     int64_t grace_ms;
     int64_t restarts;            /* how often the job may start again after a failure */
     bool tag;                    /* "[rank] " before each line */
+    bool tty;                    /* each rank writes to a terminal of its own */
     bool local_rank_arg;         /* --local_rank=R behind the program's own arguments */
+    /* writes why the ranks of the job that process `launcher` holds wait; NULL: nobody can say */
+    void (*why)(FILE *out, pid_t launcher);
     char **argv;                 /* the program and its arguments, NULL at the end */
 };
+
+/* A single rank writes to our stdout and stderr itself: progress bars stay as they are. */
+static inline bool job_gathers(const struct job *job)
+{
+    return job->size > 1 || job->tag || job->tty;
+}
 
 #endif

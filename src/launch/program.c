@@ -23,6 +23,10 @@ static const char *const replaced[] = {
     "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
 };
 
+/* By these a program lets its output go line by line. What the user has set stays, also to
+ * nothing. */
+static const char *const lines[][2] = { { "TUTTI_LINES", "1" }, { "PYTHONUNBUFFERED", "1" } };
+
 extern char **environ;
 
 static bool is_replaced(const char *variable)
@@ -125,6 +129,9 @@ static int make_environment(struct program *p, const struct job *job,
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RESTART=%lld", (long long)world->attempt);
     snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RESTART_COUNT=%lld",
              (long long)world->attempt);
+    for (size_t i = 0; job_gathers(job) && i < sizeof lines / sizeof lines[0]; i++)
+        if (!getenv(lines[i][0]))
+            snprintf(p->own[own++], sizeof p->own[0], "%s=%s", lines[i][0], lines[i][1]);
     for (size_t i = 0; i < own; i++)
         p->envp[n++] = p->own[i];
     p->envp[n++] = p->rank;

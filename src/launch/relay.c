@@ -7,6 +7,7 @@
 
 #include "launch/line_splitter.h"
 #include "launch/signals.h"
+#include "launch/terminal.h"
 #include "os/memory.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ enum {
      * pages */
     SLOTS_ALL = 4096, SLOTS_MOST = 256,
     SLOTS_USUAL = 16,
-    PROMPT_NS = 100 * 1000 * 1000
+    PROMPT_NS = 100 * 1000 * 1000,
+    TERMINAL_MS = 50
 };
 
 struct relay_source {
@@ -123,9 +125,25 @@ static int open_pipe(struct relay *r, struct relay_source *s, int *end)
     return remember(r, s);
 }
 
+/* Both streams of a rank; no signals: each round reads what is there, rank by rank. */
+static int open_terminal(struct relay *r, struct relay_source *s, int ends[2])
+{
+    int fds[2], error = terminal_open(fds);
+    if (error)
+        return error;
+    s->fd = fds[0];
+    s->slots = SLOTS_MOST;
+    ends[0] = fds[1];
+    ends[1] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+    r->open++;
+    return ends[1] < 0 ? -errno : remember(r, s);
+}
+
 int relay_pipes(struct relay *r, int rank, int ends[2])
 {
     ends[0] = ends[1] = -1;
+    if (r->tty)
+        return open_terminal(r, &r->sources[2 * rank], ends);
     int error = open_pipe(r, &r->sources[2 * rank], &ends[0]);
     if (!error)
         error = open_pipe(r, &r->sources[2 * rank + 1], &ends[1]);
@@ -282,6 +300,16 @@ uint64_t relay_due(const struct relay *r)
     return r->prompts && s && s->lines.used ? s->lines.since_ns + PROMPT_NS : UINT64_MAX;
 }
 
+/* What was written to a terminal takes a moment to come through. */
+static void finish_terminal(struct relay *r, struct relay_source *s)
+{
+    while (s->fd >= 0) {
+        struct pollfd p = { s->fd, POLLIN, 0 };
+        if (poll(&p, 1, TERMINAL_MS) <= 0 || !read_one(r, s))
+            break;
+    }
+}
+
 /* Reads what is in the pipes now. It does not wait for their ends: a writer may be a child of a
  * rank, and live on. All of it is held back, however slow the reader is: pipes are small. */
 void relay_finish(struct relay *r)
@@ -293,6 +321,8 @@ void relay_finish(struct relay *r)
         serve_queue(r, &r->queues[i], true);
     for (int i = 0; i < 2 * r->size; i++) {
         struct relay_source *s = &r->sources[i];
+        if (r->tty)
+            finish_terminal(r, s);
         while (!nothing_left(s) && read_one(r, s))
             ;
         if (s->fd >= 0)
@@ -315,6 +345,13 @@ void relay_finish(struct relay *r)
 bool relay_unread(const struct relay *r)
 {
     return r->out->error == EPIPE || r->err->error == EPIPE;
+}
+
+void relay_show(struct relay *r, const char *lines, size_t n)
+{
+    if (n)
+        output_stream_put(r->err, r, NULL, lines, n, true);
+    output_stream_write(r->err);
 }
 
 void relay_say(struct relay *r, const char *format, ...)

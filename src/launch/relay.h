@@ -37,6 +37,7 @@ struct relay {
     struct output_stream *out, *err;
     int writes;                          /* from launch/signals */
     bool tag, prompts;
+    bool tty;                            /* a terminal for each rank, in place of two pipes */
     int size, open;                      /* ranks; pipes that have not ended */
     struct relay_source *sources;        /* 2 per rank */
     struct relay_source **by_fd;
@@ -66,6 +67,8 @@ uint64_t relay_due(const struct relay *r);
 /* True: the reader of an output is gone (EPIPE), and what was to be written there is lost. */
 bool relay_unread(const struct relay *r);
 
+/* Whole lines. */
+void relay_show(struct relay *r, const char *lines, size_t n);
 /* Writes a line of the launcher's own to stderr, among those of the ranks. */
 __attribute__((format(printf, 2, 3))) void relay_say(struct relay *r, const char *format, ...);
 

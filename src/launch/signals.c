@@ -31,7 +31,8 @@ int signals_begin(struct signals *s)
     sigemptyset(&control);
     sigaddset(&control, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
-        if (!was_ignored(passed_on[i]))
+        /* a question ends nobody, so it may always be asked */
+        if (passed_on[i] == SIGQUIT || !was_ignored(passed_on[i]))
             sigaddset(&control, passed_on[i]);
     sigemptyset(&writes);
     sigaddset(&writes, signals_of_writes());
@@ -97,5 +98,5 @@ bool signals_next(struct signals *s, struct signals_news *news)
 
 bool signals_ends_job(int number)
 {
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+    return number == SIGHUP || number == SIGINT || number == SIGTERM;
 }

@@ -290,6 +290,7 @@ int supervisor_run(const struct job *job)
         fprintf(stderr, "tutti run: %s\n", error_text(r));
         return EXIT_FAILURE;
     }
+    l.relay.tty = job->tty;
     l.plan = (struct attempt){
         .job = job, .signals = &l.signals, .relay = &l.relay, .path = l.path, .sweeps = sweeps,
         .deadline_ns = job->timeout_ms > 0 ? clock_ns() + (uint64_t)job->timeout_ms * 1000000

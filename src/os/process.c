@@ -323,6 +323,23 @@ int process_end(const struct process_id *id, int *status)
     return 1;
 }
 
+/* The masks of .../status: bit 0 is signal 1. */
+bool process_takes(pid_t pid, int number)
+{
+    static const char *const masks[] = { "\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t" };
+    char room[PATH_ROOM], status[STATUS_ROOM];
+    struct text path = TEXT_IN(room);
+    text_add(&path, "/proc/%d/status", (int)pid);
+    if (file_read(room, status, sizeof status) <= 0)
+        return false;
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        const char *mask = strstr(status, masks[i]);
+        if (mask && strtoull(mask + strlen(masks[i]), NULL, 16) >> (number - 1) & 1)
+            return true;
+    }
+    return false;
+}
+
 void process_name(pid_t pid, char *name, size_t room)
 {
     char path_room[PATH_ROOM], comm[64];

@@ -52,6 +52,8 @@ int  process_pidfd(const struct process_id *id); /* descriptor >= 100, CLOEXEC, 
 /* One word for people: "running", "sleeping", "stopped", "zombie", "in the kernel", "gone", "out of
    sight" (another pid namespace), and its CPU time so far. cpu_ns may be NULL. */
 const char *process_state(const struct process_id *id, uint64_t *cpu_ns);
+/* That process has a handler for this signal, ignores or blocks it: it does not end by it. */
+bool process_takes(pid_t pid, int number);
 void process_name(pid_t pid, char *name, size_t room);  /* comm of the program, "?" if unknown */
 /* pid and start time of the nearest ancestor whose comm equals name (15 characters compared). 0
  * or -ENOENT. */

@@ -15,6 +15,8 @@
  *                              (computes for ever), pause (sleeps), close (the same, and closes all
  *                              descriptors), recv (from rank 0, who sends nothing); the others wait
  *                              for it in a barrier. meet: all go on to meet, for ever
+ *   actor print HOW            prints "first" and "second" by printf, and then waits for a signal
+ *                              (wait) or kills itself (kill)
  *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
  *                              says "got NUMBER"
  *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a
@@ -157,6 +159,16 @@ static int play_stall(int rank, const char *how)
     return 0;
 }
 
+static int play_print(const char *how)
+{
+    printf("first\n");
+    printf("second\n");
+    if (!strcmp(how, "kill")) raise(SIGKILL);
+    for (pid_t parent = getppid(); getppid() == parent;)
+        nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+    return 0;
+}
+
 static int play_count(int number)
 {
     sigset_t set;
@@ -240,6 +252,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "fat") && argc > 2)
         return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
     if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));
+    if (!strcmp(what, "print") && argc > 2) return play_print(argv[2]);
     if (!strcmp(what, "count") && argc > 2) return play_count(atoi(argv[2]));
     if (!strcmp(what, "terminal") && argc > 5)
         return play_terminal(argv[2], atoi(argv[3]), (char)atoi(argv[4]), argv + 5);

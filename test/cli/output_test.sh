@@ -61,6 +61,38 @@ for rank in 0 1 2 3; do
   [ "$(wc -l <"$here/out")" = 2000 ] || fail "lines of rank $rank are lost"
 done
 
+# What a program prints by its own buffer arrives while it runs, and is there when it is killed.
+begin -n 2 "$actor" print wait
+eventually printed 'first|second' 4 || fail "lines of a C program do not arrive"
+kill -TERM "$job"
+finish
+run -n 2 "$actor" print kill
+exits 137 "of ranks that kill themselves"
+printed 'first|second' 4 || fail "lines of a killed C program are lost"
+TUTTI_LINES=0 run -n 2 "$actor" print kill
+prints ""
+run -n 2 python3 -c 'import os; print("first"); print("second"); os.kill(os.getpid(), 9)'
+printed 'first|second' 4 || fail "lines of a killed Python program are lost"
+PYTHONUNBUFFERED= run -n 2 python3 -c 'import os; print("first"); os.kill(os.getpid(), 9)'
+prints ""
+
+# With --tty each rank has a terminal for both streams, and what goes through it is not changed.
+run -n 2 --tty sh -c '[ -t 1 ] && [ -t 2 ] && echo out $RANK && echo err $RANK >&2
+  stty size <&2'
+exits 0 "at terminals"
+quiet
+[ "$(sort "$here/out")" = "24 80
+24 80
+err 0
+err 1
+out 0
+out 1" ] || fail "terminals"
+! grep -q "$(printf '\r')" "$here/out" || fail "a terminal has added returns"
+run -n 2 --tty --tag sh -c 'seq 2000; kill -9 $$'
+[ "$(sort -u "$here/out" | wc -l)" = 4000 ] || fail "lines at terminals are lost"
+run -n 1 --tty sh -c '[ -t 1 ] && echo yes'
+prints yes
+
 # A reader that goes ends the job, as SIGPIPE ends a program: endless printers, also where they
 # ignore it, on either stream.
 : >"$here/err"

@@ -5,14 +5,14 @@
 ranks() { pgrep -P "$job" | xargs; }
 
 # Every one that is passed on reaches every rank, whoever sends it to the launcher alone.
-for signal in HUP INT QUIT TERM USR1 USR2 WINCH; do
+for signal in HUP INT TERM USR1 USR2 WINCH; do
   begin -n 3 sh -c "trap 'echo got; kill \$!; exit 0' $signal; sleep 60 & echo ready; wait"
   eventually printed ready 3 || fail "no start ($signal)"
   kill -"$signal" "$job"
   finish
   printed got 3 || fail "SIG$signal did not reach all ranks"
   case $signal in
-    HUP | INT | QUIT | TERM)
+    HUP | INT | TERM)
       exits $((128 + $(kill -l $signal))) "after SIG$signal"
       says "told to end by signal [0-9]+ \(SIG$signal\)" ;;
     *) exits 0 "after SIG$signal"; quiet ;;
@@ -42,6 +42,48 @@ kill -WINCH "$job"
 finish
 exits 0 "after SIGWINCH"
 printed 'got 1' 3 || fail "SIGWINCH did not reach each rank exactly once"
+
+# SIGQUIT asks why the ranks wait, and ends nobody; so does Ctrl-\ at a terminal.
+begin -n 3 "$actor" stall 2 pause
+eventually printed stalled 1 || fail "no start"
+asked() {
+  kill -QUIT "$job"
+  grep -q '^  waiting: ranks 0, 1: barrier #3 at cli/actor.c:' "$here/err" &&
+    grep -q '^  kept by: rank 2: in its own code for .*, last: all_reduce f32 sum 1 #2' "$here/err"
+}
+eventually asked || fail "no answer to SIGQUIT"
+says '^tutti run: SIGQUIT asks why the ranks wait$'
+[ "$(ranks | wc -w)" = 3 ] || fail "SIGQUIT has ended a rank"
+for pid in $(ranks); do kill -QUIT "$pid"; done
+[ "$(ranks | wc -w)" = 3 ] || fail "SIGQUIT ends a rank"
+kill -TERM "$job"
+finish
+exits 143 "after SIGTERM behind SIGQUIT"
+begin -n 2 sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.02; done' "$here/go"
+eventually printed ready 2 || fail "no start"
+kill -QUIT "$job"
+eventually grep -q '^  kept by: ranks 0, 1: has not joined' "$here/err" ||
+  fail "no answer of ranks that have not joined"
+touch "$here/go"
+finish
+exits 0 "after SIGQUIT"
+: >"$here/out"
+"$actor" terminal ready 2 28 "$tutti" run -n 2 sh \
+  -c 'echo ready; until grep -q asks "$0"; do sleep 0.02; done; echo alive' "$here/out" \
+  >"$here/out" 2>&1 || fail "at a terminal"
+printed alive 2 || fail "a key has ended ranks"
+
+# A rank without a handler is not ended by SIGUSR1; one line says that it did not get it.
+begin -n 3 sh -c '[ $RANK != 1 ] || trap "echo got" USR1; echo ready
+  until [ -e "$0" ]; do sleep 0.02; done' "$here/over"
+eventually printed ready 3 || fail "no start"
+kill -USR1 "$job"
+eventually printed got 1 || fail "SIGUSR1 did not reach its handler"
+says '^tutti run: SIGUSR1 was not passed on to ranks 0, 2: it would end what has no handler for it$'
+touch "$here/over"
+finish
+exits 0 "after SIGUSR1"
+[ "$(wc -l <"$here/err")" = 1 ] || fail "more than one line about SIGUSR1"
 
 # What we were told to ignore (nohup) is ignored, here and in the ranks.
 mkfifo "$here/hold"

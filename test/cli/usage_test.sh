@@ -56,7 +56,7 @@ for how in "" help --help -h; do shows '^  run  +start' $how; done
 for how in "run --help" "run -h" "help run" "run -n 2 --help"; do
   shows '^usage: tutti run -n N' $how
 done
-for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --local-rank-arg \
+for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --tty --local-rank-arg \
     --as-gloo; do
   shows "^  .*$option\\b" run --help
   grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||

@@ -77,6 +77,8 @@ static void test_vectors(void **state)
     struct program_world world = { 100, 4711, "run-1-2-3", 3 };
     (void)state;
     setenv("RANK", "9", 1);
+    setenv("PYTHONUNBUFFERED", "", 1);
+    unsetenv("TUTTI_LINES");
     setenv("RANKING", "kept", 1);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     assert_int_equal(program_make(&p, &job, &world), 0);
@@ -97,11 +99,19 @@ static void test_vectors(void **state)
     assert_string_equal(value(&p, "TUTTI_RUN_ID"), "run-1-2-3");
     assert_string_equal(value(&p, "TUTTI_RESTART"), "3");
     assert_string_equal(value(&p, "RANKING"), "kept");
+    assert_string_equal(value(&p, "TUTTI_LINES"), "1");
+    assert_string_equal(value(&p, "PYTHONUNBUFFERED"), "");
     assert_null(value(&p, "TORCHELASTIC_USE_AGENT_STORE"));
     program_free(&p);
     job.local_rank_arg = false;
     assert_int_equal(program_make(&p, &job, &world), 0);
     assert_null(p.argv[2]);
+    program_free(&p);
+    job.size = 1;
+    unsetenv("PYTHONUNBUFFERED");
+    assert_int_equal(program_make(&p, &job, &world), 0);
+    assert_null(value(&p, "TUTTI_LINES"));
+    assert_null(value(&p, "PYTHONUNBUFFERED"));
     program_free(&p);
 }
 
