@@ -5,6 +5,7 @@
  * Control pages, the store's first among them, are populated here: a lack of memory is an error now
  * and not a SIGBUS later.
  * Cost: some 100 us, nearly all of it for the pages in the kernel. */
+#include "arena/cause.h"
 #include "arena/offsets.h"
 #include "arena/robust.h"
 #include "arena/shared_map.h"
@@ -168,6 +169,7 @@ static int fill(struct arena *arena, const struct arena_plan *plan, const struct
         error = process_mark_init(&arena->seats[i].mark);
     if (error)
         return error;
+    cause_begin(arena);
     arena_dump(arena);
     store_release64(&h->layout_hash, layout_hash());           /* E10 release */
     return arena_own(arena, h);

@@ -35,6 +35,7 @@ static const size_t layout_words[] = {
     sizeof(struct arena_join), AT(arena_join, joined), AT(arena_join, state),
     AT(arena_join, failed_rank), AT(arena_join, cpus), AT(arena_join, probed),
     AT(arena_join, boxed), AT(arena_join, lock), AT(arena_join, births), AT(arena_join, reached),
+    AT(arena_join, oom_known),
     AT(arena_join, refusals), REFUSALS, REFUSAL_TEXT,
     sizeof(struct join_refusal), AT(join_refusal, claim), AT(join_refusal, ready),
     AT(join_refusal, rank), AT(join_refusal, error), AT(join_refusal, text),

@@ -101,6 +101,9 @@ struct arena_join {
     /* slots from the front that were ever used; under lock, raised before the first use of one
      * | E80. Only grows */
     shared32 reached;
+    /* kills for want of memory that are known: at first those before the arena; then +1 by a rank's
+     * parent, after that rank's status. Only grows */
+    shared64 oom_known;
     struct join_refusal refusals[REFUSALS];
 };
 

@@ -3,6 +3,7 @@
  * number cannot become another process while we may still send it signals. */
 #include "launch/children.h"
 
+#include "arena/cause.h"
 #include "os/futex.h"
 #include "os/reap.h"
 
@@ -34,13 +35,14 @@ void children_add(struct children *children, int rank, pid_t pid)
 static void note(struct children *children, int rank, int status)
 {
     struct child *c = &children->child[rank];
+    bool ours = children->told && !c->dead_before;
     c->ended = true;
-    c->status = status;
+    c->status = ours ? status : cause_of(children->arena, status);
     c->turn = children->turns;
-    c->ours = children->told && !c->dead_before;
+    c->ours = ours;
     children->living--;
     children->failed += status != 0;
-    store_release32(&children->arena->seats[rank].status, (uint32_t)status << 1 | 1);
+    cause_note(children->arena, (uint32_t)rank, c->status);
     shared32 *state = &children->arena->join->state;
     /* E12 acquire: the others may still wait for it to come */
     if (load_acquire32(state) == JOIN_GATHERING)

@@ -4,6 +4,7 @@
 #define TUTTI_NO_SITES
 #include "api/world.h"
 
+#include "arena/cause.h"
 #include "base/error.h"
 #include "base/clock.h"
 #include "coll/tuning_file.h"
@@ -78,7 +79,7 @@ static _Noreturn void spawn_child(struct spawn *s, int rank,
 static void spawn_note(struct spawn *s, int rank, int status)
 {
     s->status[rank] = status;
-    store_release32(&s->arena.seats[rank].status, (uint32_t)status << 1 | 1);
+    cause_note(&s->arena, (uint32_t)rank, cause_of(&s->arena, status));
     s->pids[rank] = 0;
     if (s->fds[rank] >= 0)
         close(s->fds[rank]);

@@ -388,6 +388,8 @@ void process_add_status(struct text *t, int status)
         text_add(t, "exit status %d", WEXITSTATUS(status));
     else if (WIFSIGNALED(status)) {
         add_signal(t, "killed", WTERMSIG(status));
+        if (status & PROCESS_END_OOM)
+            text_add(t, " by the kernel: out of memory");
         if (WCOREDUMP(status))
             text_add(t, ", core dumped");
     } else if (WIFSTOPPED(status))

@@ -65,6 +65,8 @@ int  process_end(const struct process_id *id, int *status);
 
 /* In place of a waitpid status: the real one is lost. No process ends with this number. */
 enum { PROCESS_END_UNKNOWN = 0xffff };
+/* Beside a waitpid status: the kernel killed it for want of memory (os/oom). */
+enum { PROCESS_END_OOM = 0x10000 };
 
 /* waitpid status in words: "exit status 3", "killed by signal 9 (SIGKILL)". */
 void process_add_status(struct text *t, int status);

@@ -3,6 +3,7 @@
  * of waiting for the cause of a death; only after a failure. */
 #include "watch/rollcall.h"
 
+#include "arena/cause.h"
 #include "base/clock.h"
 #include "os/say.h"
 #include "watch/alike.h"
@@ -65,14 +66,15 @@ static enum gone rollcall_gone(const struct watch *w, uint32_t p)
 
 /* How the dead rank ended, by its parent or the system: its wait status << 1 | 1; 0: not known
  * (yet). */
-static uint32_t rollcall_status(const struct seat *seat)
+static uint32_t rollcall_status(const struct watch *w, const struct seat *seat)
 {
     int status;
-    uint32_t noted = load_acquire32(&seat->status);
+    uint32_t noted = load_acquire32(&seat->status), found = 0;
     if (!noted && process_end(&seat->id, &status) > 0)
-        noted = (uint32_t)status << 1 | 1;
-    /* its parent may have written it between the two */
-    return noted ? noted : load_acquire32(&seat->status);
+        found = (uint32_t)cause_of(w->arena, status) << 1 | 1;
+    /* its parent, who knows more, may have written it between the two */
+    noted = noted ? noted : load_acquire32(&seat->status);
+    return noted ? noted : found;
 }
 
 /* A death is known before its cause: the mark is set while the process still ends. Waits for the
@@ -80,10 +82,10 @@ static uint32_t rollcall_status(const struct seat *seat)
 static uint32_t rollcall_await_status(struct watch *w, uint32_t p)
 {
     struct seat *seat = w->seats[p];
-    uint32_t status = rollcall_status(seat);
+    uint32_t status = rollcall_status(w, seat);
     for (int i = 0; i < STATUS_LOOKS && !status && rollcall_gone(w, p) == GONE_DIED; i++) {
         w->ways->sleep(w->ways->arg, &(struct futex_word){ &seat->status, 0 }, 1, STATUS_LOOK_NS);
-        status = rollcall_status(seat);
+        status = rollcall_status(w, seat);
     }
     return status;
 }
@@ -119,7 +121,7 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
 
 void rollcall_end(struct text *t, struct watch *w, uint32_t p)
 {
-    rollcall_end_by(t, w, p, rollcall_status(w->seats[p]));
+    rollcall_end_by(t, w, p, rollcall_status(w, w->seats[p]));
 }
 
 void rollcall_rank(struct text *t, struct watch *w, uint32_t p)
@@ -164,6 +166,10 @@ static void rollcall_time(struct text *t, uint64_t ns)
     struct text time = TEXT_IN(cell);
     text_clear(&time);
     text_add_duration(&time, ns);
+    /* from a minute on: the larger unit alone, "4 min", "26 h" */
+    char *unit = time.used >= WIDE_TIME ? strchr(cell, ' ') : NULL, *rest = NULL;
+    if (unit && (rest = strchr(unit + 1, ' ')) != NULL)
+        *rest = 0;
     text_add_padded(t, cell, WIDE_TIME);
 }
 
@@ -174,9 +180,11 @@ static void rollcall_state(struct text *t, struct watch *w, uint32_t p)
     enum gone gone = rollcall_gone(w, p);
     uint64_t cpu = 0;
     if (gone == GONE_DIED) {
-        uint32_t status = rollcall_status(seat);
+        uint32_t status = rollcall_status(w, seat);
         int how = (int)(status >> 1);
-        if (status && WIFSIGNALED(how))
+        if (how & PROCESS_END_OOM)
+            rollcall_cell(t, WIDE_STATE, "OOM kill");
+        else if (status && WIFSIGNALED(how))
             rollcall_cell(t, WIDE_STATE, "signal %d", WTERMSIG(how));
         else if (status && WIFEXITED(how))
             rollcall_cell(t, WIDE_STATE, "exit %d", WEXITSTATUS(how));
