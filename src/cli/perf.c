@@ -15,6 +15,7 @@ static const struct question { const char *name, *program, *summary; } questions
     { "barrier", "barrier", "barriers: tutti's, the textbook's, those of MPI, OpenMP, pthreads" },
     { "collective", "collective", "several collectives, or all of them" },
     { "crowd", "crowd", "barriers of more and more ranks on the same CPUs" },
+    { "versus", "versus", "is it behind any MPI? twenty minutes; takes names and sizes" },
     { "growth", "growth", "how time grows with ranks, 1 to 64, and bytes; where the kinks are" },
     { "wait", "wait", "CPU time burnt while waiting 100 ms" },
     { "start", "start", "from the start of a job to the end of its first barrier" },
@@ -41,7 +42,7 @@ static int help(void)
     printf("usage: tutti perf [WHAT] [OPTION...]\n"
            "\n"
            "Measures how fast it is here, in turns with the other systems that were found\n"
-           "when this was built: Open MPI, MPICH, Gloo, torch, OpenMP.\n\n");
+           "when this was built: Open MPI, MPICH, Intel MPI, Gloo, torch, OpenMP.\n\n");
     for (int i = 0; i < QUESTIONS; i++)
         if (questions[i].summary)
             printf("  %-11s %s\n", questions[i].name, questions[i].summary);
@@ -52,7 +53,9 @@ static int help(void)
            "  -n LIST          numbers of ranks, as 2,4,8\n"
            "  --seconds S      how long to measure, for each number of ranks\n"
            "  --most BYTES     largest message, as 64k or 16M\n"
-           "  --without LIST   leave out openmpi, mpich, gloo, torch, gomp, lomp, or all\n"
+           "  --without LIST   leave out openmpi, mpich, openmpi5, mpich5, impi, gloo,\n"
+           "                   torch, gomp, lomp, or all\n"
+           "  --rounds FILE    versus: keep each round there; a later run adds to it\n"
            "  --html FILE      one page with plots that needs nothing but a browser\n"
            "  --csv            comma separated values on stdout in place of the tables\n"
            "  --json FILE      all figures, for programs\n"
@@ -62,7 +65,8 @@ static int help(void)
            "\nexamples:\n"
            "  tutti perf\n"
            "  tutti perf barrier -n 2 --html out.html\n"
-           "  tutti perf all_reduce -n 2 --most 16M\n");
+           "  tutti perf all_reduce -n 2 --most 16M\n"
+           "  tutti perf versus broadcast 64k 1M -n 2 --seconds 20\n");
     return fflush(stdout) == 0 ? 0 : 1;
 }
 

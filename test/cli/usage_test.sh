@@ -70,6 +70,15 @@ for option in --all --json --prometheus --watch --stuck; do
     fail "$option is not in the man page"
 done
 for how in "perf --help" "perf -h" "help perf"; do shows '^usage: tutti perf' $how; done
+# Each measuring program is a word of the verb, but torch's, which needs the build folder.
+for file in "$TUTTI_SOURCE"/perf/*.c; do
+  program=$(basename "$file" .c)
+  [ "$program" = torch ] && continue
+  shows "^  $program " perf --help
+  grep -qE "[ \"]$program[ ,]" <(sed -n '/^measures how fast/,/^\.SH/p' "$TUTTI_SOURCE/src/cli/tutti.1") ||
+    [ "$program" = overview ] || fail "perf $program is not in the man page"
+done
+shows '^  --rounds FILE ' perf --help
 for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+$' $how; done
 
 # The program's own flags are its own; -- ends ours; -n has a longer name.
