@@ -123,7 +123,7 @@ int tutti_comm_free(tutti_comm *comm)
         return -EBUSY;
     }
     progress_quiesce(comm->world);
-    device_memory_leave(comm->world);
+    device_memory_leave(comm->world, false);
     comm_aborted(comm);
     order_forget(comm);
     p2p_close(comm);

@@ -295,7 +295,7 @@ int world_close(struct tutti_comm *comm)
         comm_aborted(c);
     survivor_leaves(world);
     bool mine = process_mark_mine(&world->arena.seats[world->rank].mark);
-    device_memory_leave(world);
+    device_memory_leave(world, true);
     world_leave(world);
     device_memory_close(world);
     while (world->comms) {

@@ -442,9 +442,14 @@ struct lent {                       /* one buffer of a call; by its rank, before
     uint64_t base, bytes;             /* the whole allocation, at the lender's addresses */
     uint64_t offset, length;          /* the call's part of it */
     uint64_t loan, generation;        /* offset of the loan in the arena; its generation */
-    uint32_t how, keep;               /* enum lent_how; 1: may stay open after the operation */
+    uint32_t how, keep;               /* enum lent_how, enum lent_keep */
 };
-struct card { shared64 number; struct lent send, recv; };  /* by parity of the operation's number */
+/* how long it may stay open: for the operation; until its lender calls it back; the same, and it is
+ * never closed to make room */
+enum lent_keep { KEEP_NOT, KEEP_OPEN, KEEP_STAGING };
+/* by parity of the operation's number. ways: what this rank can do, enum card_way */
+struct card { shared64 number; uint64_t ways; struct lent send, recv, staging; };
+enum card_way { CARD_PLACE = 1, CARD_STAGING = 2 };
 struct loan {
     _Alignas(LINE) shared64 state;    /* generation << 1 | 1: called back; the lender | E72 */
     /* +1 by each borrower that gives back a loan called back | the lender, futex | E73 */

@@ -84,26 +84,30 @@ static bool alike(const struct rules *rules, enum kind kind)
                    sizeof rules->choices[kind][0][0] * (size_t)rules->used[kind][0]);
 }
 
-static void say_device(const struct rules *rules)
+static void say_device(const struct rules *rules, enum road_memory memory)
 {
+    static const char *const names[] = { [ROAD_PLACE] = "device", [ROAD_STAGED] = "staged" },
+                             *const helps[] = {
+                                 [ROAD_PLACE] = "road of buffers that all are device memory",
+                                 [ROAD_STAGED] = "the same of memory that peers do not keep open"
+                             };
+    const struct road_choices *roads = &rules->roads[memory];
     char sizes[40];
     struct text t = TEXT_IN(sizes);
     size_t from = 0, to;
     do {
+        enum road road = select_road(rules, memory, from);
         to = SIZE_MAX;
-        for (int i = 0; i < rules->roads_used; i++) {
-            const struct road_choice *c = &rules->roads[i];
-            if (c->low > from && c->low - 1 < to
-                && select_road(rules, c->low) != select_road(rules, from))
+        for (int i = 0; i < roads->used; i++) {
+            const struct road_choice *c = &roads->at[i];
+            if (c->low > from && c->low - 1 < to && select_road(rules, memory, c->low) != road)
                 to = c->low - 1;
-            if (c->high < to && c->high >= from
-                && select_road(rules, c->high + 1) != select_road(rules, from))
+            if (c->high < to && c->high >= from && select_road(rules, memory, c->high + 1) != road)
                 to = c->high;
         }
         sizes_in_words(&t, from, to);
-        doctor_say(HANG, "  %-*s%-*s%-*sroad of buffers that all are device memory", WIDE_KIND,
-                   from ? "" : "device", WIDE_SIZES, sizes, WIDE_NAME,
-                   road_name(select_road(rules, from)));
+        doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, from ? "" : names[memory], WIDE_SIZES,
+                   sizes, WIDE_NAME, road_name(road), helps[memory]);
         from = to + 1;
     } while (to < SIZE_MAX);
 }
@@ -120,7 +124,8 @@ static void say_table(const struct rules *rules)
         if (!alike(rules, all[i].kind))
             say_kind(rules, all[i].kind, true);
     }
-    say_device(rules);
+    say_device(rules, ROAD_PLACE);
+    say_device(rules, ROAD_STAGED);
 }
 
 /* Prints the state of the file. Its rules, if they are used, go into file[]. */

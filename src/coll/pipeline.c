@@ -145,9 +145,14 @@ int pipeline_licence(struct coll *c, uint64_t round, pipeline_who_fn *who)
     return pipeline_consumed(c, need, need <= c->pipeline.base ? NULL : who);
 }
 
+int pipeline_read(struct coll *c, uint64_t rounds, pipeline_who_fn *who)
+{
+    return pipeline_consumed(c, c->pipeline.base + rounds, who);
+}
+
 int pipeline_exit(struct coll *c, pipeline_who_fn *who)
 {
-    return pipeline_consumed(c, c->pipeline.base + c->pipeline.total, who);
+    return pipeline_read(c, c->pipeline.total, who);
 }
 
 int pipeline_handed(struct coll *c, int side)

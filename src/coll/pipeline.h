@@ -163,6 +163,8 @@ int pipeline_await(struct coll *c, size_t word_at, uint64_t rounds, pipeline_who
 /* DONE: every peer (of this operation's rounds: every rank that takes) has consumed the slot of
  * this round. A peer that is gone reads no more. */
 int pipeline_licence(struct coll *c, uint64_t round, pipeline_who_fn *who);
+/* DONE: all ranks that take have read the first `rounds` rounds of this operation. */
+int pipeline_read(struct coll *c, uint64_t rounds, pipeline_who_fn *who);
 /* DONE: all ranks that take have read this rank's buffers to the end. */
 int pipeline_exit(struct coll *c, pipeline_who_fn *who);
 

@@ -22,7 +22,7 @@ const char select_default[] =
     "all_to_all:-88=inline,-64k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
     "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
     "same:-inf=inline;"
-    "device:-1m=pinned,-inf=leader";
+    "device:-1m=pinned,-inf=leader;staged:-4m=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
 
@@ -30,6 +30,8 @@ static const char *const roads[] = {
     [ROAD_PINNED] = "pinned", [ROAD_LEADER] = "leader", [ROAD_PEERS] = "peers"
 };
 enum { ROADS = sizeof roads / sizeof roads[0] };
+
+static const char *const road_clauses[] = { [ROAD_PLACE] = "device", [ROAD_STAGED] = "staged" };
 
 const char *road_name(enum road road) { return roads[road]; }
 
@@ -107,15 +109,25 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     return -EINVAL;
 }
 
-static int select_roads(struct rules *rules, const struct rules *under, char *list,
-                        struct text *why)
+static void select_over(struct road_choices *to, const struct road_choices *under,
+                        const struct road_choice *choices, int n)
+{
+    int more = under ? under->used : 0;
+    memcpy(to->at, choices, sizeof choices[0] * (size_t)n);
+    if (more)
+        memcpy(to->at + n, under->at, sizeof choices[0] * (size_t)more);
+    to->used = n + more;
+}
+
+static int select_roads(struct rules *rules, const struct rules *under, enum road_memory memory,
+                        char *list, struct text *why)
 {
     struct road_choice choices[CHOICES_MAX];
     char *rest = NULL;
     int n = 0;
     for (char *s = strtok_r(list, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
         if (n == CHOICES_MAX) {
-            text_add(why, "device: more than %d choices", CHOICES_MAX);
+            text_add(why, "%s: more than %d choices", road_clauses[memory], CHOICES_MAX);
             return -EINVAL;
         }
         const char *name = select_range(s, &choices[n].low, &choices[n].high, why);
@@ -132,14 +144,12 @@ static int select_roads(struct rules *rules, const struct rules *under, char *li
         choices[n++].road = (enum road)road;
     }
     if (n == 0) {
-        text_add(why, "device: no choice; expected LOW-HIGH=ROAD, as in -1m=pinned");
+        text_add(why, "%s: no choice; expected LOW-HIGH=ROAD, as in -1m=pinned",
+                 road_clauses[memory]);
         return -EINVAL;
     }
-    int more = under ? under->roads_used : 0;
-    memcpy(rules->roads, choices, sizeof choices[0] * (size_t)n);
-    if (more)
-        memcpy(rules->roads + n, under->roads, sizeof choices[0] * (size_t)more);
-    rules->roads_used = n + more;
+    for (int m = memory; m <= ROAD_STAGED; m++)
+        select_over(&rules->roads[m], under ? &under->roads[m] : NULL, choices, n);
     return 0;
 }
 
@@ -155,8 +165,9 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         return -EINVAL;
     }
     *list++ = 0;
-    if (!strcmp(clause, "device"))
-        return select_roads(rules, under, list, why);
+    for (int m = ROAD_PLACE; m <= ROAD_STAGED; m++)
+        if (!strcmp(clause, road_clauses[m]))
+            return select_roads(rules, under, (enum road_memory)m, list, why);
     char *slash = strchr(clause, '/');
     int crowded = slash && !strcmp(slash, "/crowded");
     if (slash && crowded)
@@ -167,7 +178,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         for (const struct algorithm *a = select_all(); a->name; a++)
             if (a == select_all() || a[-1].kind != a->kind)
                 text_add(why, " %s", kind_name(a->kind));
-        text_add(why, ", each with /crowded; device");
+        text_add(why, ", each with /crowded; device staged");
         return -EINVAL;
     }
     struct choice choices[CHOICES_MAX];
@@ -246,10 +257,11 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
     return NULL;        /* not for a kind that has rows: the default's last choice takes any size */
 }
 
-enum road select_road(const struct rules *rules, size_t bytes)
+enum road select_road(const struct rules *rules, enum road_memory memory, size_t bytes)
 {
-    for (int i = 0; i < rules->roads_used; i++)
-        if (bytes >= rules->roads[i].low && bytes <= rules->roads[i].high)
-            return rules->roads[i].road;
+    const struct road_choices *from = &rules->roads[memory];
+    for (int i = 0; i < from->used; i++)
+        if (bytes >= from->at[i].low && bytes <= from->at[i].high)
+            return from->at[i].road;
     return ROAD_PINNED;
 }

@@ -9,7 +9,8 @@
  *                                                     suffixes k, M, G
  * The clause "device" chooses a road by the same grammar: how a large operation goes if the buffers
  * of all ranks are device memory; bytes of one rank's contribution. `pinned` is used if that road
- * is not possible.
+ * is not possible. A clause "staged" behind it says the same of memory that peers cannot keep open,
+ * which goes through the staging on the devices; without one, "device" holds for that, too.
  * The arena's header holds the rules of the machine's file, a "|", and those of TUTTI_ALGORITHM; or
  * only the latter (coll/tuning_file.h). "/crowded" holds for comms with more ranks than CPUs. A
  * later clause for the same kind replaces the earlier one. Sizes that no choice covers, or that are
@@ -32,9 +33,10 @@ struct road_choice { size_t low, high; enum road road; };
 struct rules {
     struct choice choices[KIND_COUNT][2][LAYERS * CHOICES_MAX];
     int used[KIND_COUNT][2];
-    struct road_choice roads[LAYERS * CHOICES_MAX];
-    int roads_used;
+    struct road_choices { struct road_choice at[LAYERS * CHOICES_MAX]; int used; } roads[2];
 };
+/* Device memory that peers keep open and read in place; any other, which is staged. */
+enum road_memory { ROAD_PLACE, ROAD_STAGED };
 
 extern const char select_default[];
 
@@ -47,7 +49,7 @@ int select_layers(struct rules *rules, const char *text, struct text *why);
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
                                          size_t bytes);
 
-enum road select_road(const struct rules *rules, size_t bytes);
+enum road select_road(const struct rules *rules, enum road_memory memory, size_t bytes);
 const char *road_name(enum road road);
 
 /* All rows that rules choose from; a row without a name ends them. */

@@ -5,6 +5,7 @@
  * thread, since the stream may be gone later. */
 #include "gpu/device.h"
 
+#include "gpu/segment.h"
 #include "gpu/streams.h"
 
 #include <errno.h>
@@ -88,6 +89,16 @@ static int device_ordinal(const struct device_call *d)
     return 0;
 }
 
+static int all_mapped(const struct device_call *d, const struct device_buffer *all, uint32_t n,
+                      struct text *why)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < n && r == 0; i++)
+        if (all[i].bytes && device_is(&all[i]))
+            r = segment_walk(gpu_api(d->gpu), &all[i].pointer, all[i].bytes, why);
+    return r;
+}
+
 int device_begin(struct device_call *d, struct text *why)
 {
     const struct cuda_api *call;
@@ -98,7 +109,11 @@ int device_begin(struct device_call *d, struct text *why)
     call = gpu_api(d->gpu);
     r = gpu_enter(d->gpu, why);
     if (r == 0) {
-        r = stream_context(d, &context, why);
+        r = all_mapped(d, d->given, d->gives, why);
+        if (r == 0)
+            r = all_mapped(d, d->taken, d->takes, why);
+        if (r == 0)
+            r = stream_context(d, &context, why);
         if (r == 0 && context != gpu_context(d->gpu)) {
             d->foreign = context;
             CUresult error = call->cuCtxPushCurrent_v2(context);

@@ -120,7 +120,7 @@ int device_memory_alloc(struct world *world, size_t bytes, int device, int other
     return r;
 }
 
-int device_memory_free(struct world *world, void *ptr, struct text *why)
+static int free_within(struct world *world, void *ptr, uint64_t patience_ns, struct text *why)
 {
     struct ipc_export *share = ipc_export_if(world);
     const struct driver *driver;
@@ -134,10 +134,23 @@ int device_memory_free(struct world *world, void *ptr, struct text *why)
     if (r < 0)
         return r;
     give_returned(share, &driver->call);
-    r = ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, true, PATIENCE_NS, why);
+    r = ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, true, patience_ns, why);
     if (r == -EBUSY)
         return 0;                                    /* it is listed, and freed later */
     return r < 0 ? r : give(&driver->call, (uint64_t)(uintptr_t)ptr, why);
+}
+
+int device_memory_free(struct world *world, void *ptr, struct text *why)
+{
+    return free_within(world, ptr, PATIENCE_NS, why);
+}
+
+void device_memory_free_later(struct world *world, void *ptr)
+{
+    char unsaid[300];
+    struct text why = TEXT_IN(unsaid);
+    text_clear(&why);
+    free_within(world, ptr, 0, &why);
 }
 
 int device_memory_is_device(const void *ptr, struct driver_pointer *pointer, struct text *why)
@@ -178,11 +191,11 @@ int device_memory_unregister(struct world *world, void *ptr, struct text *why)
     return ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, false, PATIENCE_NS, why);
 }
 
-void device_memory_leave(struct world *world)
+void device_memory_leave(struct world *world, bool staging)
 {
     struct ipc_export *share = ipc_export_if(world);
     if (share)
-        ipc_import_close_idle(ipc_export_handles(share));
+        ipc_import_close_idle(ipc_export_handles(share), staging);
 }
 
 void device_memory_close(struct world *world)

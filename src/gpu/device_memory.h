@@ -16,6 +16,9 @@ int device_memory_alloc(struct world *world, size_t bytes, int device, int other
  * or freed before. Waits up to a second for peers. */
 int  device_memory_free(struct world *world, void *ptr, struct text *why);
 
+/* The same without a wait: what a peer has open is freed by a later call. */
+void device_memory_free_later(struct world *world, void *ptr);
+
 /* 1: ptr is device memory, and *pointer describes it. 0: it is not. -errno. */
 int  device_memory_is_device(const void *ptr, struct driver_pointer *pointer, struct text *why);
 int device_memory_register(struct world *world, const struct driver_pointer *pointer, size_t bytes,
@@ -25,9 +28,9 @@ bool device_memory_is_registered(struct world *world, const void *ptr);
 int  device_memory_unregister(struct world *world, void *ptr, struct text *why);
 
 /* Around the moment at which a world is left. leave, before it: closes what this rank has open of
-   peers. close, after it: calls its own memory back, waits at most a second, and frees what nobody
-   has open. Both do nothing if no device memory was ever shared. */
-void device_memory_leave(struct world *world);
+   peers; where only a comm is freed, not the staging of other comms. close, after it: calls its own
+   memory back, waits at most a second, and frees what nobody has open. Both do nothing if no device memory was ever shared. */
+void device_memory_leave(struct world *world, bool staging);
 void device_memory_close(struct world *world);
 
 #endif

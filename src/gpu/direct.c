@@ -3,9 +3,10 @@
  * where others copy its result, and at the end. Before a peer says that it has mapped, its stream
  * has done what it had to do before the call. So the data that is read is there.
  *
- * Opening costs up to a millisecond for memory that is not kept open, and two exchanges of lines.
- * So small operations go through the staging. A rank that sees no way gives no card, which costs
- * nobody anything. */
+ * Opening costs up to a millisecond, and closing waits for all kernels of the context. So only
+ * memory that may stay open is read in place. Any other goes through the staging on the devices,
+ * which is opened once (direct_staged.c). Both cost two exchanges of lines, so small operations go
+ * through the arena. A rank that sees no way gives no card, which costs nobody anything. */
 #include "gpu/direct.h"
 
 #include "base/clock.h"
@@ -39,99 +40,7 @@ static struct ipc_import *ipc_import_of(const struct coll *c)
     return ipc_export_handles(ipc_export_if(c->comm->world));
 }
 
-/* ---- before the arrival: the card ------------------------------------------------------------ */
-
-static bool alone_in_process(const struct coll *c)
-{
-    const struct watch *w = &c->comm->watch;
-    for (uint32_t p = 0; p < w->size; p++)
-        if (!arena_one_process(w->arena, watch_world_rank(w, p), watch_world_rank(w, w->me)))
-            return false;
-    return true;
-}
-
-/* True: in place, this collective overwrites what peers read (direct_move.c). */
-static bool overwrites(const struct coll *c)
-{
-    enum kind kind = c->algorithm->kind;
-    return c->send == c->recv
-        && (kind == KIND_ALL_TO_ALL || kind == KIND_SCAN || kind == KIND_EXSCAN);
-}
-
-static bool can_go(struct coll *c, struct text *why)
-{
-    struct device_call *d = c->gpu.call;
-    const char *reason = NULL;
-    if (!direct_is_kind(c->algorithm->kind) || c->lists.n)
-        reason = "collectives of lists go through the staging";
-    else if (c->fold.user)
-        reason = "an operation of the caller's own runs on the CPU";
-    else if (overwrites(c))
-        reason = "in place, what peers read would be overwritten";
-    else if ((d->send.bytes && !device_is(&d->send)) || (d->recv.bytes && !device_is(&d->recv)))
-        reason = "one of the buffers is host memory";
-    if (reason)
-        text_add(why, "%s", reason);
-    return !reason && (!d->direct->folds || direct_can_fold(c, why));
-}
-
-/* True: a peer reads this rank's send buffer; its receive buffer. */
-static bool lends_send(const struct coll *c)
-{
-    return c->gpu.call->send.bytes
-        && (c->algorithm->kind == KIND_ALL_REDUCE || c->algorithm->kind == KIND_REDUCE
-            || parts_gives(c, c->comm->watch.me));
-}
-
-static bool lends_recv(const struct coll *c)
-{
-    return c->gpu.call->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
-}
-
-static int lend(struct coll *c, struct ipc_export *share, const struct device_buffer *b,
-                struct lent *lent, struct text *why)
-{
-    int r = gpu_enter(c->gpu.call->gpu, why);
-    if (r < 0)
-        return r;
-    r = ipc_export_lend(share, gpu_api(c->gpu.call->gpu), &b->pointer, b->bytes, lent, why);
-    gpu_leave(c->gpu.call->gpu);
-    if (r == 0 && lent->how == LENT_DESCRIPTOR)
-        r = ipc_export_hand_out(share, lent, &c->comm->watch, why);
-    return r == 0 && lent->how == LENT_NOT && !alone_in_process(c) ? -ENOTSUP : r;
-}
-
-static struct card *cards_of(struct coll *c)
-{
-    int error;
-    if (!c->comm->gpu.cards)
-        c->comm->gpu.cards = comm_hold(c->comm, 2 * sizeof(struct card), &error);
-    return c->comm->gpu.cards;
-}
-
-/* Fills in this rank's card for the operation. Its offset in the arena; 0: this rank gives none. */
-static uint64_t offer(struct coll *c, struct text *why)
-{
-    struct direct *p = c->gpu.call->direct;
-    struct ipc_export *share = can_go(c, why) ? share_of(c->comm->world, why) : NULL;
-    if (!share)
-        return 0;
-    ipc_export_begin(share);
-    struct card *card = cards_of(c);
-    if (!card) {
-        text_add(why, "no memory in the arena");
-        return 0;
-    }
-    if (lends_send(c) && lend(c, share, &c->gpu.call->send, &p->mine.send, why) < 0)
-        return 0;
-    if (lends_recv(c) && lend(c, share, &c->gpu.call->recv, &p->mine.recv, why) < 0)
-        return 0;
-    card += c->op.claim.seq & 1;
-    card->send = p->mine.send;
-    card->recv = p->mine.recv;
-    store_relaxed64(&card->number, c->op.claim.seq);                 /* relaxed: E1 publishes it */
-    return (uint64_t)((char *)card - c->comm->world->arena.base);
-}
+/* ---- the choice ------------------------------------------------------------------------------ */
 
 /* Goes over to the pipeline. What was lent is remembered until the end: peers must have closed it
  * then. */
@@ -179,14 +88,41 @@ static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t leas
  * the same cards, so all decide alike. */
 static bool on_one_gpu(const struct coll *c)
 {
-    const struct card *first = card_of(c, 0);
-    for (uint32_t p = 1; p < c->comm->watch.size; p++) {
+    const unsigned char *first = NULL;
+    for (uint32_t p = 0; p < c->comm->watch.size; p++) {
         const struct card *card = card_of(c, p);
-        if (!first || !card
-            || memcmp(card->send.device, first->send.device, sizeof first->send.device) != 0)
+        const struct lent *lent = !card ? NULL
+            : c->gpu.call->direct->staged ? &card->staging
+            : &card->send;
+        if (!lent || (first && memcmp(lent->device, first, sizeof lent->device) != 0))
             return false;
+        first = lent->device;
     }
     return true;
+}
+
+/* What all ranks can do, by their cards; each sees the same. */
+static uint64_t ways_of_all(const struct coll *c)
+{
+    uint64_t ways = CARD_PLACE | CARD_STAGING;
+    for (uint32_t p = 0; p < c->comm->watch.size; p++) {
+        const struct card *card = card_of(c, p);
+        ways &= card ? card->ways : 0;
+    }
+    return ways;
+}
+
+static int open_staging(struct coll *c, uint32_t p, const struct card *card, struct text *why)
+{
+    struct direct_peer *peer = &c->gpu.call->direct->peers[p];
+    peer->staging = card->staging;
+    if (!direct_reads_staging(c, p, c->comm->watch.me))
+        return 0;
+    int r = take(c, p, &peer->staging, (size_t)DEVICE_SLOTS * DEVICE_SLOT_BYTES, &peer->staging_at,
+                 &peer->staging_open, why);
+    return r < 0 ? r
+                 : device_slots_opened(&c->gpu.call->streams->slots, c->comm, p,
+                                       peer->staging.buffer);
 }
 
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
@@ -200,6 +136,8 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
         text_add(why, "its card is not there");
         return -EPROTO;
     }
+    if (c->gpu.call->direct->staged)
+        return open_staging(c, p, card, why);
     peer->send = card->send;
     peer->recv = card->recv;
     int r = 0;
@@ -221,21 +159,24 @@ static void close_all(struct coll *c)
             ipc_import_give(ipc_import_of(c), owner, peer->send.buffer);
         if (peer->recv_open)
             ipc_import_give(ipc_import_of(c), owner, peer->recv.buffer);
-        peer->send_open = peer->recv_open = false;
+        if (peer->staging_open)
+            ipc_import_give(ipc_import_of(c), owner, peer->staging.buffer);
+        peer->send_open = peer->recv_open = peer->staging_open = false;
     }
 }
 
-static bool open_all(struct coll *c, struct text *why)
+static int open_all(struct coll *c, struct text *why)
 {
     for (uint32_t p = 0; p < c->comm->watch.size; p++) {
         if (p == c->comm->watch.me)
             continue;
         text_clear(why);
         text_add(why, "rank %u's memory: ", p);
-        if (open_peer(c, p, why) < 0)
-            return false;
+        int r = open_peer(c, p, why);
+        if (r < 0)
+            return r;
     }
-    return true;
+    return 0;
 }
 
 static bool all_offer(struct coll *c, struct text *why)
@@ -322,6 +263,20 @@ static int step(struct coll *c)
     }
 }
 
+/* In place, or through the staging? False: there is nothing that all ranks can do now. From the
+ * next operation on, all offer their staging. */
+static bool choose_memory(struct coll *c)
+{
+    struct direct *p = c->gpu.call->direct;
+    uint64_t ways = ways_of_all(c);
+    p->staged = !(ways & CARD_PLACE);
+    c->comm->gpu.stages |= !ways;
+    p->leader = select_road(c->comm->world->rules, p->staged ? ROAD_STAGED : ROAD_PLACE, c->bytes)
+            == ROAD_LEADER
+        && on_one_gpu(c);
+    return ways && (!p->staged || direct_begin_rounds(c));
+}
+
 /* After the gate: chooses between this road and the pipeline. DONE: it has chosen. */
 static int choose(struct coll *c)
 {
@@ -336,8 +291,13 @@ static int choose(struct coll *c)
             give_up(c, words);
             return DONE;
         }
-        p->leader = p->leader && on_one_gpu(c);
-        bool ok = open_all(c, &why);
+        if (!choose_memory(c)) {
+            give_up(c, "some ranks' buffers stay open at peers, others' do not");
+            return DONE;
+        }
+        int opened = open_all(c, &why);
+        bool ok = opened == 0;
+        c->comm->gpu.no_place |= opened == -ENOTSUP && !p->staged;
         int lives = ok ? 0 : streams_lives(c->gpu.call->streams);
         if (lives < 0)                              /* a broken context has no other road, either */
             return device_failed(c, lives);
@@ -353,12 +313,12 @@ static int choose(struct coll *c)
         bool all;
         if (coll_all_mapped(c, &all) == WAITING)
             return WAITING;
-        if (!all)
-            close_all(c);
-        if (!all)
-            give_up(c, p->could ? "another rank could not open what it needs" : NULL);
-        else
+        if (all) {
             p->state = DIRECT_SAID;
+            return DONE;
+        }
+        close_all(c);
+        give_up(c, p->could ? "another rank could not open what it needs" : NULL);
     }
     return DONE;
 }
@@ -371,6 +331,10 @@ static int direct_ready(struct coll *c)
         r = choose(c);
     if (r != DONE || c->gpu.mover == &pinned_mover)
         return r;
+    if (c->gpu.call->direct->staged && c->gpu.call->direct->state == DIRECT_SAID) {
+        r = direct_step_rounds(c);
+        return r == DONE ? over(c) : r;
+    }
     while ((r = step(c)) > DONE) { }
     return r;
 }
@@ -390,7 +354,7 @@ static int direct_advance(struct op *op)
         int r = device_open(c);
         if (r < 0)
             return r;
-        uint64_t card = offer(c, &why);
+        uint64_t card = direct_offer(c, &why);
         if (!card && (r = streams_lives(d->streams)) < 0)
             return device_failed(c, r);
         if (!card)
@@ -413,7 +377,6 @@ void direct_choose(struct coll *c)
         return;
     }
     p->peers = peers;
-    p->leader = select_road(c->comm->world->rules, c->bytes) == ROAD_LEADER;
     p->folds = kind == KIND_ALL_REDUCE || kind == KIND_REDUCE || (parts_of(kind) & PARTS_FOLD);
     c->gpu.call->direct = p;
     c->op.advance = direct_advance;

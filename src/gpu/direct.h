@@ -12,14 +12,24 @@
 #define TUTTI_GPU_DIRECT_H
 
 #include "gpu/device.h"
+#include "gpu/device_slots.h"
 #include "gpu/ipc_export.h"
+#include "gpu/kernel.h"
 #include "pattern/chunk.h"
 
-/* The buffers that a rank of the operation lends, and which of them are open here. */
+/* What a rank of the operation lends, and what of it is open here. */
 struct direct_peer {
-    struct lent send, recv;
-    CUdeviceptr send_at, recv_at;
-    bool send_open, recv_open;
+    struct lent send, recv, staging;
+    CUdeviceptr send_at, recv_at, staging_at;
+    bool send_open, recv_open, staging_open;
+};
+
+/* Through the staging: rounds of `piece` elements of each block. Of them, how many have been copied
+   in, folded and copied out at this rank; before each, how many were handed to the device. */
+struct direct_rounds {
+    size_t piece, pitch;               /* elements; bytes from a block to the next in a slot */
+    uint64_t total, asked, in, folding, folded, taking, out;
+    uint64_t fold_mark[DEVICE_SLOTS], out_mark[DEVICE_SLOTS];
 };
 
 enum direct_state {
@@ -29,13 +39,15 @@ enum direct_state {
 
 struct direct {
     enum direct_state state;
-    /* one rank folds for all; else each folds a share. Before the gate: what the rules say */
+    /* one rank folds for all; else each folds a share. Set after the gate */
     bool leader;
+    bool staged;                       /* through the staging, not out of the callers' buffers */
     bool folds;                        /* the kind folds */
     bool could;                        /* this rank could open what it needs */
     struct direct_peer mine;           /* what this rank lends; nothing of it is open */
     struct direct_peer *peers;         /* [ranks] */
     uint64_t marks;                    /* of the stream, to wait for */
+    struct direct_rounds rounds;
 };
 
 /* Replaces pinned_choose if the rules name a road for this operation. */
@@ -44,6 +56,9 @@ void direct_choose(struct coll *c);
    it. After a failure, calls back what this rank lent, and waits for its return at most a
    second. */
 void direct_end(struct coll *c, int result);
+
+/* direct_offer.c: fills in this rank's card. Its offset in the arena; 0, *why: it gives none. */
+uint64_t direct_offer(struct coll *c, struct text *why);
 
 /* For direct_fold.c and direct_move.c: the address of p's buffer on this rank's device. */
 CUdeviceptr direct_send(const struct coll *c, uint32_t p);
@@ -58,12 +73,27 @@ bool direct_has_fold(const struct coll *c, uint32_t p);
 /* Hands all copies of this rank to the device: of blocks, or of what others have folded. 0 or
  * -errno, explained. */
 int  direct_copy(struct coll *c);
-/* Elements [first, first + count) that rank p folds if all ranks get the result. */
-struct chunk direct_share(const struct coll *c, uint32_t p);
+/* The parts of it. How many ranks' elements this rank folds, from rank 0 on; one of them, which lie
+ * at this address; the launch; a copy on the device. 0 or -errno, explained. */
+uint32_t direct_fold_ranks(const struct coll *c);
+void direct_add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, CUdeviceptr at);
+int  direct_launch(struct coll *c, const struct kernel_fold *fold);
+int  direct_move(struct coll *c, int side, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+/* Of count elements, those that rank p folds if all ranks get the result. */
+struct chunk direct_share(const struct coll *c, size_t count, uint32_t p);
 
-/* True: this rank reads p's send buffer; p's receive buffer. */
+/* True: `reader` reads what p gives; this rank does; it reads what p has folded. */
+bool direct_reads(const struct coll *c, uint32_t p, uint32_t reader);
 bool direct_reads_send(const struct coll *c, uint32_t p);
 bool direct_reads_recv(const struct coll *c, uint32_t p);
 bool direct_is_kind(enum kind kind);
+
+/* direct_staged.c. brings: this rank puts something into its slots. begin: false: not in the rounds
+ * that the pipeline would have; all ranks get the same answer. step: DONE: the result is in place.
+ * WAITING with op->wait, -errno. */
+bool direct_brings(const struct coll *c);
+bool direct_reads_staging(const struct coll *c, uint32_t p, uint32_t reader);
+bool direct_begin_rounds(struct coll *c);
+int  direct_step_rounds(struct coll *c);
 
 #endif

@@ -37,10 +37,10 @@ bool direct_can_fold(struct coll *c, struct text *why)
     return r == 0;
 }
 
-static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size_t first)
+void direct_add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, CUdeviceptr at)
 {
     const struct watch *w = &c->comm->watch;
-    fold->in[fold->inputs] = direct_send(c, p) + first * c->width;
+    fold->in[fold->inputs] = at;
     if (c->fold.scaled && p == w->me)
         memcpy(fold->factor[fold->inputs], c->fold.factor, sizeof c->fold.factor);
     for (int i = 0; c->fold.scaled && p != w->me && i < 2; i++)
@@ -50,31 +50,46 @@ static void add_input(struct coll *c, struct kernel_fold *fold, uint32_t p, size
     fold->inputs++;
 }
 
-int direct_fold(struct coll *c)
+uint32_t direct_fold_ranks(const struct coll *c)
+{
+    uint32_t me = c->comm->watch.me;
+    switch (c->algorithm->kind) {
+    case KIND_SCAN: return me + 1;
+    case KIND_EXSCAN: return me;
+    default: return c->comm->watch.size;
+    }
+}
+
+int direct_launch(struct coll *c, const struct kernel_fold *fold)
 {
     struct device_call *d = c->gpu.call;
-    uint32_t me = c->comm->watch.me, ranks = c->comm->watch.size;
-    enum kind kind = c->algorithm->kind;
-    struct chunk share = { 0, c->count };
-    if (kind == KIND_ALL_REDUCE && !d->direct->leader)
-        share = direct_share(c, me);
-    if (kind == KIND_SCAN || kind == KIND_EXSCAN)
-        ranks = me + (kind == KIND_SCAN);
-    struct kernel_fold fold = {
-        .out = d->recv.pointer.address + share.first * c->width,
-        .count = share.count, .divisor = ranks
-    };
-    for (uint32_t p = 0; p < ranks; p++)
-        add_input(c, &fold, p, kind == KIND_REDUCE_SCATTER ? me * c->count : share.first);
     struct text why = TEXT_IN(d->streams->words);
     text_clear(&why);
     int r = gpu_enter(d->gpu, &why);
     if (r == 0) {
         d->streams->busy = true;
         gpu_named(d->gpu, &why);
-        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, &fold,
+        r = kernels_fold(gpu_kernels(d->gpu), gpu_api(d->gpu), c->type, c->oper, fold,
                          d->streams->side[STREAM_OUT].stream, &why);
         gpu_leave(d->gpu);
     }
     return r < 0 ? device_failed(c, r == -ENOMEM ? r : -EIO) : 0;
+}
+
+int direct_fold(struct coll *c)
+{
+    struct device_call *d = c->gpu.call;
+    uint32_t me = c->comm->watch.me, ranks = direct_fold_ranks(c);
+    enum kind kind = c->algorithm->kind;
+    struct chunk share = { 0, c->count };
+    if (kind == KIND_ALL_REDUCE && !d->direct->leader)
+        share = direct_share(c, c->count, me);
+    struct kernel_fold fold = {
+        .out = d->recv.pointer.address + share.first * c->width,
+        .count = share.count, .divisor = ranks
+    };
+    size_t first = kind == KIND_REDUCE_SCATTER ? me * c->count : share.first;
+    for (uint32_t p = 0; p < ranks; p++)
+        direct_add_input(c, &fold, p, direct_send(c, p) + first * c->width);
+    return direct_launch(c, &fold);
 }

@@ -44,7 +44,7 @@ bool direct_has_fold(const struct coll *c, uint32_t p)
 {
     switch (c->algorithm->kind) {
     case KIND_ALL_REDUCE:
-        return c->gpu.call->direct->leader ? p == 0 : direct_share(c, p).count > 0;
+        return c->gpu.call->direct->leader ? p == 0 : direct_share(c, c->count, p).count > 0;
     case KIND_REDUCE: return p == (uint32_t)c->root;
     case KIND_REDUCE_SCATTER:
     case KIND_SCAN: return true;
@@ -53,18 +53,18 @@ bool direct_has_fold(const struct coll *c, uint32_t p)
     }
 }
 
-struct chunk direct_share(const struct coll *c, uint32_t p)
+struct chunk direct_share(const struct coll *c, size_t count, uint32_t p)
 {
     enum { TOGETHER = 64 };            /* so that shares begin where vectors do */
     size_t size = c->comm->watch.size,
-           each = ((c->count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER,
+           each = ((count + size - 1) / size + TOGETHER - 1) / TOGETHER * TOGETHER,
            first = p * each;
-    if (first >= c->count)
-        return (struct chunk){ c->count, 0 };
-    return (struct chunk){ first, c->count - first < each ? c->count - first : each };
+    if (first >= count)
+        return (struct chunk){ count, 0 };
+    return (struct chunk){ first, count - first < each ? count - first : each };
 }
 
-static bool reads_send(const struct coll *c, uint32_t p, uint32_t reader)
+bool direct_reads(const struct coll *c, uint32_t p, uint32_t reader)
 {
     switch (c->algorithm->kind) {
     case KIND_ALL_REDUCE:
@@ -80,7 +80,7 @@ static bool reads_send(const struct coll *c, uint32_t p, uint32_t reader)
 
 bool direct_reads_send(const struct coll *c, uint32_t p)
 {
-    return reads_send(c, p, c->comm->watch.me);
+    return direct_reads(c, p, c->comm->watch.me);
 }
 
 bool direct_reads_recv(const struct coll *c, uint32_t p)
@@ -88,11 +88,16 @@ bool direct_reads_recv(const struct coll *c, uint32_t p)
     return c->algorithm->kind == KIND_ALL_REDUCE && p != c->comm->watch.me && direct_has_fold(c, p);
 }
 
-static int copy(struct coll *c, void *to, CUdeviceptr from, size_t bytes)
+int direct_move(struct coll *c, int side, CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    int r = streams_copy(c->gpu.call->streams, STREAM_OUT, to, true, (const void *)(uintptr_t)from,
-                         true, bytes);
+    int r = streams_copy(c->gpu.call->streams, side, (void *)(uintptr_t)to, true,
+                         (const void *)(uintptr_t)from, true, bytes);
     return r < 0 ? device_failed(c, r) : 0;
+}
+
+static int copy(struct coll *c, const void *to, CUdeviceptr from, size_t bytes)
+{
+    return direct_move(c, STREAM_OUT, (CUdeviceptr)(uintptr_t)to, from, bytes);
 }
 
 static int copy_folded(struct coll *c)
@@ -102,7 +107,7 @@ static int copy_folded(struct coll *c)
         return w->me == 0 ? 0 : copy(c, c->recv, direct_recv(c, 0), c->count * c->width);
     for (uint32_t i = 1; i < w->size; i++) {
         uint32_t p = (w->me + i) % w->size;
-        struct chunk share = direct_share(c, p);
+        struct chunk share = direct_share(c, c->count, p);
         int r = share.count
             ? copy(c, (char *)c->recv + share.first * c->width,
                    direct_recv(c, p) + share.first * c->width, share.count * c->width)

@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "gpu/descriptors.h"
 #include "gpu/ipc_import.h"
+#include "gpu/lent_handle.h"
 #include "gpu/loan.h"
+#include "gpu/segment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,11 +22,8 @@
 
 struct lending {
     uint64_t buffer, base, bytes, generation, used;
-    unsigned char handle[64], device[16];
-    enum lent_how how;
     bool taken;
-    struct kept file;
-    char words[120];
+    struct lent_handle handle;
 };
 
 /* Memory that may stay open at peers. gone: let go while a peer had it open. */
@@ -131,8 +130,8 @@ static struct lending *lending_find(struct ipc_export *s, uint64_t buffer)
 
 static void lending_drop(struct lending *l)
 {
-    if (l->taken && l->how == LENT_DESCRIPTOR)
-        kept_close(&l->file);
+    if (l->taken)
+        lent_handle_end(&l->handle);
     l->taken = false;
 }
 
@@ -176,60 +175,6 @@ static void lending_bury(struct ipc_export *s, const struct driver_pointer *p)
     }
 }
 
-/* Memory that cannot be lent to other processes can still be used by threads of this one. */
-static int lending_export(struct lending *l, const struct cuda_api *call,
-                          const struct driver_pointer *p, struct text *words)
-{
-    CUmemGenericAllocationHandle memory;
-    CUresult error = call->cuMemRetainAllocationHandle(&memory, (void *)(uintptr_t)p->base);
-    if (error) {
-        driver_failed(call, "cuMemRetainAllocationHandle", error, words);
-        return 0;
-    }
-    int fd = -1;
-    error = call->cuMemExportToShareableHandle(&fd, memory,
-                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    call->cuMemRelease(memory);
-    if (error)
-        driver_failed(call, "cuMemExportToShareableHandle", error, words);
-    else {
-        l->file = kept_of(fd);
-        l->how = LENT_DESCRIPTOR;
-    }
-    return 0;
-}
-
-static int lending_fill(struct lending *l, const struct cuda_api *call,
-                        const struct driver_pointer *p, struct text *why)
-{
-    CUuuid uuid;
-    CUdevice device;
-    CUipcMemHandle handle;
-    CUresult error = call->cuDeviceGet(&device, p->device);
-    if (!error)
-        error = call->cuDeviceGetUuid_v2(&uuid, device);
-    if (error)
-        return driver_failed(call, "cuDeviceGetUuid", error, why);
-    memcpy(l->device, uuid.bytes, sizeof l->device);
-    l->how = LENT_NOT;
-    struct text words = TEXT_IN(l->words);
-    text_clear(&words);
-    if (!p->ipc && p->descriptor)
-        return lending_export(l, call, p, &words);
-    if (!p->ipc) {
-        text_add(&words, "it is memory that other processes cannot open");
-        return 0;
-    }
-    error = call->cuIpcGetMemHandle(&handle, p->base);
-    if (error) {
-        driver_failed(call, "cuIpcGetMemHandle", error, &words);
-        return 0;                           /* threads of this process can still use it */
-    }
-    memcpy(l->handle, handle.reserved, sizeof l->handle);
-    l->how = LENT_LEGACY;
-    return 0;
-}
-
 static struct stretch *stretch_around(const struct ipc_export *s, uint64_t buffer, uint64_t at,
                                       size_t length)
 {
@@ -252,7 +197,7 @@ static int lending_make(struct ipc_export *s, const struct cuda_api *call,
     *l = (struct lending){
         .buffer = p->buffer, .base = p->base, .bytes = p->bytes, .generation = l->generation
     };
-    int r = lending_fill(l, call, p, why);
+    int r = lent_handle_of(&l->handle, call, p, why);
     if (r < 0)
         return r;
     l->taken = true;
@@ -265,7 +210,14 @@ static int lend(struct ipc_export *s, const struct cuda_api *call, const struct 
                 size_t length, struct lent *lent, struct text *why)
 {
     struct lending *l = lending_find(s, p->buffer);
-    int r = l ? 0 : lending_make(s, call, p, &l, why);
+    struct driver_pointer whole = *p;
+    int r = l ? 0 : segment_around(call, &whole, why);
+    if (r == 0 && !l)
+        r = lending_make(s, call, &whole, &l, why);
+    if (r == 0 && length > l->base + l->bytes - p->address) {
+        text_add(why, "it is several pieces of cuMemCreate, and only one can be lent");
+        r = -ENOTSUP;
+    }
     if (r < 0)
         return r;
     struct loan *loan = &s->loans[l - s->lendings];
@@ -277,16 +229,16 @@ static int lend(struct ipc_export *s, const struct cuda_api *call, const struct 
         loan_begin(loan_of(s, l), ++l->generation);
     }
     l->used = ++s->uses;
-    if (l->how == LENT_NOT)
-        text_add(why, "%s", l->words);
+    if (l->handle.how == LENT_NOT)
+        text_add(why, "%s", l->handle.words);
     *lent = (struct lent){
         .buffer = l->buffer, .base = l->base, .bytes = l->bytes, .offset = p->address - l->base,
         .length = length, .loan = (uint64_t)((char *)loan - s->world->arena.base),
-        .generation = l->generation, .how = l->how,
-        .keep = stretch_around(s, p->buffer, p->address, length) != NULL
+        .generation = l->generation, .how = l->handle.how,
+        .keep = stretch_around(s, p->buffer, p->address, length) ? KEEP_OPEN : KEEP_NOT
     };
-    memcpy(lent->handle, l->handle, sizeof lent->handle);
-    memcpy(lent->device, l->device, sizeof lent->device);
+    memcpy(lent->handle, l->handle.legacy, sizeof lent->handle);
+    memcpy(lent->device, l->handle.device, sizeof lent->device);
     return 0;
 }
 
@@ -305,12 +257,12 @@ int ipc_export_hand_out(struct ipc_export *share, const struct lent *lent, const
 {
     pthread_mutex_lock(&share->lock);
     struct lending *l = lending_find(share, lent->buffer);
-    int r = l && l->how == LENT_DESCRIPTOR ? 0 : -ENOENT;
+    int r = l && l->handle.how == LENT_DESCRIPTOR ? 0 : -ENOENT;
     for (uint32_t p = 0; p < w->size && r == 0; p++) {
         if (arena_one_process(&share->world->arena, watch_world_rank(w, p),
                               (uint32_t)share->world->rank))
             continue;
-        int fd = kept_fd(&l->file);
+        int fd = kept_fd(&l->handle.file);
         r = fd < 0 ? fd
                    : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);
         if (r < 0)
@@ -419,6 +371,14 @@ int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t
     return r;
 }
 
+bool ipc_export_stays(struct ipc_export *share, const struct driver_pointer *pointer, size_t length)
+{
+    pthread_mutex_lock(&share->lock);
+    bool stays = stretch_around(share, pointer->buffer, pointer->address, length) != NULL;
+    pthread_mutex_unlock(&share->lock);
+    return stays;
+}
+
 bool ipc_export_is_kept(struct ipc_export *share, uint64_t at, bool ours)
 {
     pthread_mutex_lock(&share->lock);
@@ -467,7 +427,7 @@ void ipc_export_noted(struct ipc_export *share, char *words, size_t room)
 void ipc_export_recall_all(struct ipc_export *share, uint64_t timeout_ns)
 {
     uint64_t deadline = clock_ns() + timeout_ns;
-    ipc_import_close_idle(share->handles);
+    ipc_import_close_idle(share->handles, true);
     pthread_mutex_lock(&share->lock);
     for (int i = 0; i < LOANS; i++)
         if (share->lendings[i].taken)

@@ -57,6 +57,9 @@ int ipc_export_keep(struct ipc_export *share, uint64_t at, size_t bytes, uint64_
    again. -EINVAL: no such memory of that sort begins there. */
 int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t timeout_ns,
                       struct text *why);
+/* True: all of it is kept, as the driver knows the buffer now. */
+bool ipc_export_stays(struct ipc_export *share, const struct driver_pointer *pointer,
+                      size_t length);
 bool ipc_export_is_kept(struct ipc_export *share, uint64_t at, bool ours);
 /* The next memory of ours that ended with -EBUSY and has been returned since; it leaves the list.
  * 0: none. */

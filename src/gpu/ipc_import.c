@@ -13,6 +13,7 @@
 #include "gpu/ipc_import.h"
 
 #include "gpu/descriptors.h"
+#include "gpu/segment.h"
 #include "os/futex.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ struct open {
     uint64_t buffer, base, bytes, generation, used;
     struct loan *loan;
     enum opening how;
-    bool keep;
+    enum lent_keep keep;
     const struct cuda_api *call;
     CUcontext context;
     /* its primary context is held, so nothing is open in a context that is gone */
@@ -120,8 +121,8 @@ static const struct refused_open *refused_find(const struct ipc_import *h, uint3
     return NULL;
 }
 
-/* True: another attempt would fail in the same way. False: memory is short at the moment, our
- * context is broken, or only this message is wrong. */
+/* True: another attempt would fail, too. False: memory is short at the moment, our context is
+ * broken, or only this message is wrong. */
 static bool is_lasting(int r)
 {
     return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN;
@@ -137,14 +138,6 @@ static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, const 
 }
 
 /* ---- opening and closing ---- */
-
-static CUresult unmap(const struct cuda_api *call, CUdeviceptr at, size_t bytes)
-{
-    CUresult error = call->cuMemUnmap(at, bytes);
-    if (!error)
-        call->cuMemAddressFree(at, bytes);
-    return error;
-}
 
 /* The driver did not close it. Nobody here uses it any more, so the loan is returned all the same:
    else its owner would wait for ever. It is not opened again: each operation would leave one more
@@ -170,7 +163,7 @@ static void close_one(struct ipc_import *h, struct open **at)
         if (o->how == OPENING_LEGACY)
             error = o->call->cuIpcCloseMemHandle(o->at);
         else if (o->how == OPENING_DESCRIPTOR)
-            error = unmap(o->call, o->at, (size_t)o->bytes);
+            error = segment_unmap(o->call, o->at, (size_t)o->bytes);
         o->call->cuCtxPopCurrent_v2(NULL);
         if (error)
             close_failed(h, o, error);
@@ -191,7 +184,10 @@ static void close_those(struct ipc_import *h, open_test *test, const void *what)
             at = &(*at)->next;
 }
 
-static bool is_any(const struct open *o, const void *what) { return o && !what; }
+static bool is_below(const struct open *o, const void *keep)
+{
+    return o->keep < *(const enum lent_keep *)keep;
+}
 
 static bool is_called_back(const struct open *o, const void *what)
 {
@@ -217,8 +213,9 @@ static void close_surplus(struct ipc_import *h)
         struct open **oldest = NULL;
         int n = 0;
         for (struct open **at = &h->open; *at; at = &(*at)->next) {
-            n += !(*at)->taken;
-            if (!(*at)->taken && (!oldest || (*at)->used < (*oldest)->used))
+            bool may = !(*at)->taken && (*at)->keep != KEEP_STAGING;
+            n += may;
+            if (may && (!oldest || (*at)->used < (*oldest)->used))
                 oldest = at;
         }
         if (n <= HANDLES_KEPT)
@@ -279,28 +276,6 @@ static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, 
     return -EPROTO;
 }
 
-static int map(const struct ipc_import_at *where, CUmemGenericAllocationHandle memory, size_t bytes,
-               CUdeviceptr *at, struct text *why)
-{
-    CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, where->device },
-                               CU_MEM_ACCESS_FLAGS_PROT_READ };
-    const char *function = "cuMemAddressReserve";
-    CUresult error = where->call->cuMemAddressReserve(at, bytes, 0, 0, 0);
-    if (error)
-        return driver_failed(where->call, function, error, why);
-    function = "cuMemMap";
-    error = where->call->cuMemMap(*at, bytes, 0, memory, 0);
-    if (error) {
-        where->call->cuMemAddressFree(*at, bytes);
-        return driver_failed(where->call, function, error, why);
-    }
-    error = where->call->cuMemSetAccess(*at, bytes, &access, 1);
-    if (!error)
-        return 0;
-    unmap(where->call, *at, bytes);
-    return driver_failed(where->call, "cuMemSetAccess", error, why);
-}
-
 static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
                            const struct lent *lent, CUdeviceptr *at, struct text *why)
 {
@@ -317,7 +292,7 @@ static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *whe
     close(fd);
     if (error)
         return driver_failed(where->call, "cuMemImportFromShareableHandle", error, why);
-    int r = map(where, memory, (size_t)lent->bytes, at, why);
+    int r = segment_map(where->call, where->device, memory, (size_t)lent->bytes, at, why);
     where->call->cuMemRelease(memory);               /* what is mapped stays */
     return r;
 }
@@ -390,10 +365,9 @@ static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uin
     text_add(why, "%s", words);
     if (r < 0) {
         free(o);
-        if (r == -ECANCELED || !is_lasting(r))
-            return r;
-        refuse(h, owner, lent->buffer, words);
-        return -ENOTSUP;
+        if (r != -ECANCELED && is_lasting(r))
+            refuse(h, owner, lent->buffer, words);
+        return r != -ECANCELED && is_lasting(r) ? -ENOTSUP : r;
     }
     o->next = h->open;
     h->open = o;
@@ -432,7 +406,7 @@ static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_
     if (r < 0)
         return r;
     o->taken++;
-    o->keep = lent->keep == 1;
+    o->keep = lent->keep <= KEEP_STAGING ? (enum lent_keep)lent->keep : KEEP_NOT;
     o->used = ++h->uses;
     *at = o->at + lent->offset;
     return 0;
@@ -464,10 +438,20 @@ void ipc_import_sweep(struct ipc_import *handles)
     pthread_mutex_unlock(&handles->lock);
 }
 
-void ipc_import_close_idle(struct ipc_import *handles)
+void ipc_import_close_idle(struct ipc_import *handles, bool staging)
+{
+    enum lent_keep below = staging ? KEEP_STAGING + 1 : KEEP_STAGING;
+    pthread_mutex_lock(&handles->lock);
+    close_those(handles, is_below, &below);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+void ipc_import_close(struct ipc_import *handles, uint32_t owner, uint64_t buffer)
 {
     pthread_mutex_lock(&handles->lock);
-    close_those(handles, is_any, NULL);
+    struct open **at = find(handles, owner, buffer);
+    if (at && !(*at)->taken)
+        close_one(handles, at);
     pthread_mutex_unlock(&handles->lock);
 }
 

@@ -5,9 +5,9 @@
  *
  * Memory that its owner keeps (tutti_cuda_alloc, tutti_register) stays open after the operation, at
  * most HANDLES_KEPT pieces of it. It is closed when its owner calls it back, when another buffer is
- * at its addresses, or when it is the least recently used. All other memory is open only while it
- * is taken. A buffer of a thread of this process is used by its own address; it is taken and given
- * like the others. */
+ * at its addresses, or when it is the least recently used. The staging of a comm stays open besides
+ * these, until that comm is freed here. All other memory is open only while it is taken. A buffer
+ * of a thread of this process is used by its own address; it is taken and given like the others. */
 #ifndef TUTTI_GPU_IPC_IMPORT_H
 #define TUTTI_GPU_IPC_IMPORT_H
 
@@ -38,7 +38,9 @@ void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer
 
 /* Closes what is called back and not taken. Costs a load for each open piece. */
 void ipc_import_sweep(struct ipc_import *handles);
-void ipc_import_close_idle(struct ipc_import *handles);  /* closes all that is not taken */
+/* Closes all that is not taken; staging: also the staging of peers' comms. */
+void ipc_import_close_idle(struct ipc_import *handles, bool staging);
+void ipc_import_close(struct ipc_import *handles, uint32_t owner, uint64_t buffer);
 int  ipc_import_open_count(struct ipc_import *handles);  /* for tests */
 
 #endif

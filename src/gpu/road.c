@@ -18,7 +18,8 @@ static void road_choose(struct coll *c)
     c->gpu.call->direct = NULL;
     if (c->algorithm->before)
         host_copy_choose(c);
-    else if (select_road(c->comm->world->rules, c->bytes) != ROAD_PINNED)
+    else if (select_road(c->comm->world->rules, ROAD_PLACE, c->bytes) != ROAD_PINNED
+             || select_road(c->comm->world->rules, ROAD_STAGED, c->bytes) != ROAD_PINNED)
         direct_choose(c);
     else
         pinned_choose(c);

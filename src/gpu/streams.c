@@ -37,6 +37,7 @@ static void streams_free(struct device_streams *streams)
         if (!idle)
             return;   /* what it touches stays registered and mapped: lost until the process ends */
     }
+    device_slots_close(&streams->slots, streams->comm);
     for (uint32_t p = 0; streams->pipelines && p < streams->comm->watch.size; p++)
         staging_unpin(streams->pipelines[p]);
     free(streams->pipelines);

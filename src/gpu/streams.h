@@ -1,5 +1,5 @@
 /* Job: keep a comm's streams to one GPU: one for copies out of the device, one for copies into it,
- *      how far each has come, the pipelines registered for it, and its bounce memory.
+ *      how far each has come, the pipelines registered for it, its bounce memory and its slots.
  * Owns: tutti_comm.gpu.streams. The first operation with buffers on that GPU makes it; it closes
  *       with the comm.
  * Never: waits, except in streams_drain; shares a stream between comms, so one comm's copies never
@@ -7,6 +7,7 @@
 #ifndef TUTTI_GPU_STREAMS_H
 #define TUTTI_GPU_STREAMS_H
 
+#include "gpu/device_slots.h"
 #include "gpu/staging.h"
 #include "group/comm.h"
 
@@ -26,6 +27,7 @@ struct device_streams {
         uint64_t marks, passed;
     } side[2];
     struct bounce bounce[2];
+    struct device_slots slots;
     struct pin **pipelines;             /* [ranks of the comm] */
     bool busy;                          /* something may be under way */
     bool given_up;                      /* copies did not end: their memory is not used again */

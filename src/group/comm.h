@@ -213,6 +213,9 @@ struct tutti_comm {
         struct device_streams *streams;          /* gpu/streams */
         void (*close)(struct tutti_comm *comm);  /* closes the streams; before memory is freed */
         struct card *cards;         /* [2] in the span, by parity: what it lends; NULL: none yet */
+        /* in place not all could do an operation: from then on, all offer their staging, too */
+        bool stages;
+        bool no_place;              /* this rank could not open what it was lent, and never will */
     } gpu;
     struct {
         uint64_t turns;                /* turns that this rank has begun */

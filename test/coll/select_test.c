@@ -198,20 +198,33 @@ static void roads(void **state)
 {
     (void)state;
     parse(NULL);
-    assert_int_equal(select_road(&rules, 0), ROAD_PINNED);
-    assert_int_equal(select_road(&rules, 1 << 20), ROAD_PINNED);
-    assert_int_equal(select_road(&rules, (1 << 20) + 1), ROAD_LEADER);
-    assert_int_equal(select_road(&rules, SIZE_MAX), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 0), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 1 << 20), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, (1 << 20) + 1), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, SIZE_MAX), ROAD_LEADER);
     parse("device:1M-2M=peers,-100=leader");
-    assert_int_equal(select_road(&rules, 100), ROAD_LEADER);
-    assert_int_equal(select_road(&rules, 101), ROAD_PINNED);         /* as select_default has it */
-    assert_int_equal(select_road(&rules, 1 << 20), ROAD_PEERS);
-    assert_int_equal(select_road(&rules, (2 << 20) + 1), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 100), ROAD_LEADER);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 101), ROAD_PINNED);     /* the default */
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 1 << 20), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, (2 << 20) + 1), ROAD_LEADER);
     assert_string_equal(road_name(ROAD_PEERS), "peers");
     CHOSEN(KIND_ALL_REDUCE, false, 88, "inline");
     parse("device:-1=peers,-2=peers,-3=peers,-4=peers,-5=peers,-6=peers,-7=peers,-8=peers");
-    assert_int_equal(select_road(&rules, 8), ROAD_PEERS);
-    assert_int_equal(select_road(&rules, 9), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 8), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 9), ROAD_PINNED);
+    parse(NULL);
+    assert_int_equal(select_road(&rules, ROAD_STAGED, 4 << 20), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, ROAD_STAGED, (4 << 20) + 1), ROAD_LEADER);
+    parse("device:-1M=peers,-inf=pinned");                           /* of both */
+    assert_int_equal(select_road(&rules, ROAD_STAGED, 1 << 20), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, ROAD_STAGED, SIZE_MAX), ROAD_PINNED);
+    parse("device:-1M=peers;staged:-2M=leader");
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 1 << 20), ROAD_PEERS);
+    assert_int_equal(select_road(&rules, ROAD_STAGED, 2 << 20), ROAD_LEADER);
+    parse("staged:-1k=leader");
+    assert_int_equal(select_road(&rules, ROAD_PLACE, 1 << 10), ROAD_PINNED);
+    assert_int_equal(select_road(&rules, ROAD_STAGED, 1 << 10), ROAD_LEADER);
+    refused("staged:", "staged: no choice; expected LOW-HIGH=ROAD, as in -1m=pinned");
     refused("device:-inf=pipelined",
             "\"pipelined\" is no road of device memory; there are: pinned leader peers");
     refused("device:", "device: no choice");

@@ -118,7 +118,7 @@ static int broken(tutti_comm *world, int rank)
     exit(0);
 }
 
-/* Two buffers that stay open, and parts of one that does not, which is then freed. */
+/* Two buffers that stay open, and parts of one that is registered for a while, then freed. */
 static int reading(tutti_comm *world, int rank)
 {
     void *a, *b;
@@ -127,6 +127,8 @@ static int reading(tutti_comm *world, int rank)
         return 1;
     IS(tutti_cuda_alloc(&a, BYTES_, 0, world), 0);
     IS(tutti_cuda_alloc(&b, BYTES_, 0, world), 0);
+    IS(tutti_register(address(send), 2 * BYTES_, world), 0);
+    IS(tutti_register(address(recv), 2 * BYTES_, world), 0);
     fill((CUdeviceptr)(uintptr_t)b, COUNT, 1000);
     for (int i = 0; i < 2; i++)
         if (sums(world, (CUdeviceptr)(uintptr_t)a, recv, COUNT, 5 + i, NULL)
@@ -135,6 +137,10 @@ static int reading(tutti_comm *world, int rank)
     fill(send, 2 * COUNT, 77);
     if (sums(world, send + BYTES_, recv + BYTES_, COUNT, 3, NULL))
         return 1;
+    IS(tutti_barrier(world, NULL), 0);
+    IS(tutti_unregister(address(send), world), 0);
+    IS(tutti_unregister(address(recv), world), 0);
+    IS(tutti_barrier(world, NULL), 0);
     OK(cu.cuMemFree_v2(send));
     OK(cu.cuMemAlloc_v2(&send, 2 * BYTES_));
     return end(world);
@@ -143,12 +149,13 @@ static int reading(tutti_comm *world, int rank)
 /* Memory of ours is given back while the other one, which has it open, is in no call. */
 static int idle(tutti_comm *world, int rank)
 {
-    void *at;
+    void *at, *sum;
     setenv("FAKE_CUDA_MISUSE", "report", 1);    /* and go on, or the other one would wait for it */
     if (begin())
         return 1;
     IS(tutti_cuda_alloc(&at, BYTES_, 0, world), 0);
-    if (sums(world, (CUdeviceptr)(uintptr_t)at, recv, COUNT, 5, NULL))
+    IS(tutti_cuda_alloc(&sum, BYTES_, 0, world), 0);
+    if (sums(world, (CUdeviceptr)(uintptr_t)at, (CUdeviceptr)(uintptr_t)sum, COUNT, 5, NULL))
         return 1;
     if (rank == 1) {
         YES(ranks_await(1, 1) == 0);            /* the other one is out of the call */
