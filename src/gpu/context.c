@@ -4,6 +4,7 @@
  * may need the device. */
 #include "gpu/context.h"
 
+#include "gpu/calm.h"
 #include "gpu/kernels.h"
 
 #include <errno.h>
@@ -141,17 +142,14 @@ void gpu_close(struct gpu *gpu)
 
 int gpu_enter(struct gpu *gpu, struct text *why)
 {
-    CUresult error = gpu->call->cuCtxPushCurrent_v2(gpu->context);
-    return error ? gpu_failed(gpu, "cuCtxPushCurrent", error, why) : 0;
+    const char *function;
+    CUresult error = calm_enter(gpu->call, gpu->context, &function);
+    return error ? gpu_failed(gpu, function, error, why) : 0;
 }
 
-bool gpu_enter_to_give(struct gpu *gpu) { return driver_enter_to_give(gpu->call, gpu->context); }
+bool gpu_enter_to_give(struct gpu *gpu) { return calm_enter_to_give(gpu->call, gpu->context); }
 
-void gpu_leave(struct gpu *gpu)
-{
-    CUcontext was;
-    gpu->call->cuCtxPopCurrent_v2(&was);
-}
+void gpu_leave(struct gpu *gpu) { calm_leave(gpu->call); }
 
 int gpu_event(struct gpu *gpu, CUevent *event, struct text *why)
 {

@@ -79,6 +79,7 @@ enum {
     CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
     CUDA_ERROR_OPERATING_SYSTEM = 304,
     CUDA_ERROR_INVALID_HANDLE = 400,
+    CUDA_ERROR_ILLEGAL_STATE = 401,
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
@@ -98,6 +99,7 @@ enum {
     CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
     CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -148,6 +150,11 @@ enum {
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
+};
+enum {                               /* cuThreadExchangeStreamCaptureMode: who may wait meanwhile */
+    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2
 };
 enum {
     CU_EVENT_DEFAULT = 0,
@@ -220,6 +227,7 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
     X(cuStreamQuery, (CUstream stream)) \
     X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags)) \
     X(cuStreamIsCapturing, (CUstream stream, int *status)) \
+    X(cuThreadExchangeStreamCaptureMode, (int *mode)) \
     X(cuStreamGetCtx, (CUstream stream, CUcontext *context)) \
     X(cuEventCreate, (CUevent *event, unsigned flags)) \
     X(cuEventDestroy_v2, (CUevent event)) \

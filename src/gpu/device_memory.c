@@ -5,6 +5,7 @@
  * releases. */
 #include "gpu/device_memory.h"
 
+#include "gpu/calm.h"
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 
@@ -39,11 +40,12 @@ static int enter_device(const struct cuda_api *call, int device, CUdevice *d, st
     error = call->cuDevicePrimaryCtxRetain(&context, *d);
     if (error)
         return driver_failed(call, "cuDevicePrimaryCtxRetain", error, why);
-    error = call->cuCtxPushCurrent_v2(context);
+    const char *function;
+    error = calm_enter(call, context, &function);
     if (!error)
         return 0;
     call->cuDevicePrimaryCtxRelease_v2(*d);
-    return driver_failed(call, "cuCtxPushCurrent", error, why);
+    return driver_failed(call, function, error, why);
 }
 
 /* Frees the memory in its own context. Releases that context twice: for enter_device and for the
@@ -59,7 +61,7 @@ static int give(const struct cuda_api *call, uint64_t at, struct text *why)
     if (r < 0)
         return r;
     CUresult error = call->cuMemFree_v2(at);
-    call->cuCtxPopCurrent_v2(NULL);
+    calm_leave(call);
     call->cuDevicePrimaryCtxRelease_v2(d);
     if (error)
         return driver_failed(call, "cuMemFree", error, why);
@@ -112,7 +114,7 @@ int device_memory_alloc(struct world *world, size_t bytes, int device, int other
     r = error ? driver_failed(call, "cuMemAlloc", error, why) : keep(share, at, room, true, why);
     if (r < 0 && !error)
         call->cuMemFree_v2(at);
-    call->cuCtxPopCurrent_v2(NULL);
+    calm_leave(call);
     if (r < 0)
         call->cuDevicePrimaryCtxRelease_v2(d);
     else

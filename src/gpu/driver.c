@@ -256,12 +256,6 @@ int driver_failed(const struct cuda_api *call, const char *function, CUresult er
     return driver_error(error);
 }
 
-bool driver_enter_to_give(const struct cuda_api *call, CUcontext context)
-{
-    return call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS
-        || call->cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
-}
-
 /* ---- the beginning --------------------------------------------------------------------------- */
 
 static int no_library(struct text *why)

@@ -66,11 +66,6 @@ int driver_failed(const struct cuda_api *call, const char *function, CUresult er
                   struct text *why);
 int driver_error(CUresult error);                    /* 0 or -errno */
 
-/* Makes the context current, to give something back to it, which stays there if that fails. So a
-   call that fails is made once more. A broken context takes back, too: what is open in it must be
-   closed before its owner may free it. */
-bool driver_enter_to_give(const struct cuda_api *call, CUcontext context);
-
 /* For tests: fills the table by any look-up. The name of the first missing symbol, or NULL. */
 const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, const char *symbol),
                         void *library);

@@ -12,6 +12,7 @@
  * if the driver finds that very buffer there. */
 #include "gpu/ipc_import.h"
 
+#include "gpu/calm.h"
 #include "gpu/descriptors.h"
 #include "gpu/segment.h"
 #include "os/futex.h"
@@ -159,12 +160,12 @@ static void close_one(struct ipc_import *h, struct open **at)
     CUresult error = 0;
     *at = o->next;
     /* a context that cannot be entered is gone, and nothing is open in it */
-    if (o->how != OPENING_OWN && driver_enter_to_give(o->call, o->context)) {
+    if (o->how != OPENING_OWN && calm_enter_to_give(o->call, o->context)) {
         if (o->how == OPENING_LEGACY)
             error = o->call->cuIpcCloseMemHandle(o->at);
         else if (o->how == OPENING_DESCRIPTOR)
             error = segment_unmap(o->call, o->at, (size_t)o->bytes);
-        o->call->cuCtxPopCurrent_v2(NULL);
+        calm_leave(o->call);
         if (error)
             close_failed(h, o, error);
     }
@@ -307,10 +308,11 @@ static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint
         error = where->call->cuDevicePrimaryCtxRetain(&held, o->device);
     if (error)
         return driver_failed(where->call, "cuDevicePrimaryCtxRetain", error, why);
-    error = where->call->cuCtxPushCurrent_v2(where->context);
+    const char *function;
+    error = calm_enter(where->call, where->context, &function);
     if (error) {
         where->call->cuDevicePrimaryCtxRelease_v2(o->device);
-        return driver_failed(where->call, "cuCtxPushCurrent", error, why);
+        return driver_failed(where->call, function, error, why);
     }
     if (arena_one_process(h->arena, h->mine, owner)) {
         o->how = OPENING_OWN;
@@ -323,7 +325,7 @@ static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint
         r = open_descriptor(h, where, owner, lent, &o->at, why);
     } else
         text_add(why, "its memory has no handle for other processes");
-    where->call->cuCtxPopCurrent_v2(NULL);
+    calm_leave(where->call);
     if (r < 0)
         where->call->cuDevicePrimaryCtxRelease_v2(o->device);
     return r;

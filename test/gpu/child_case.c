@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 struct cuda_api cu;
+struct cuda_more cu_more;
 struct fake_hooks fake;
 int peer = -1;
 
@@ -165,6 +166,12 @@ static void look_up_all(void *library)
     must(found != NULL, #symbol); \
     memcpy(&cu.symbol, &found, sizeof found);
     CUDA_SYMBOLS(BIND_)
+#undef BIND_
+#define BIND_(symbol, parameters) \
+    found = dlsym(library, #symbol); \
+    must(found != NULL, #symbol); \
+    memcpy(&cu_more.symbol, &found, sizeof found);
+    CUDA_MORE(BIND_)
     if (case_real())
         return;
 #define BIND_HOOK_(type, name, parameters) \

@@ -14,6 +14,7 @@
 enum { CASE_PATIENCE_S = 60, CASE_TEXT = 8192 };
 
 extern struct cuda_api cu;                      /* in a case, after case_cuda */
+extern struct cuda_more cu_more;                /* likewise */
 extern struct fake_hooks fake;                   /* none on a real driver: case_device.h */
 extern int peer;                                /* in a case of two: the socket to the other one */
 

@@ -111,7 +111,8 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     event->time_ns = 0;
     stream_enqueue(stream, op);
     event->order = stream->order;
-    if (event->share) {                 /* the worker cannot have ended it yet: we have the lock */
+    /* the worker cannot have ended it yet: we have the lock */
+    if (event->share && !stream->capture) {
         op->share = event->share;
         order_export(event->share, stream, op);
         op->share_generation = event->generation = atomic_fetch_add(&event->share->recorded, 1) + 1;

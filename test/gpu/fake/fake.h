@@ -20,6 +20,7 @@
 #pragma GCC visibility push(default)
 #define FAKE_PROTOTYPE_(symbol, parameters) CUresult symbol parameters;
 CUDA_SYMBOLS(FAKE_PROTOTYPE_)
+CUDA_MORE(FAKE_PROTOTYPE_)
 #define FAKE_HOOK_PROTOTYPE_(type, name, parameters) type name parameters;
 FAKE_HOOKS(FAKE_HOOK_PROTOTYPE_)
 #pragma GCC visibility pop
@@ -131,7 +132,8 @@ struct CUstream_st {
     int id;
     unsigned flags;
     bool destroyed, hold;
-    int capture;
+    int capture, capture_mode;
+    const int *capturer;            /* its thread's mode; NULL: a test says that it is captured */
     struct CUctx_st *context;
     uint64_t enqueued, done, random;
     struct op *first, **last;
@@ -223,6 +225,10 @@ bool order_busy(const struct range *range, uint64_t begin, uint64_t end, bool wr
 void order_export(struct event_share *share, struct CUstream_st *stream, const struct op *op);
 void order_import(struct order *order, const struct event_share *share);
 void share_wake(struct event_share *share);
+
+/* ---- fake/capture.c. 0, or the error of a call that a capture forbids */
+CUresult capture_allows(const char *call);
+CUresult capture_beside(const struct CUctx_st *context, bool ends);
 
 /* ---- fake/stream.c */
 CUresult stream_of(CUstream handle, bool work, struct CUstream_st **stream);

@@ -27,6 +27,15 @@ struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
     /* where the CPU sees that byte; NULL: no memory there */ \
     X(void *, fakePeek, (CUdeviceptr at))
 
+/* Functions of CUDA's that only programs call, and tests as programs. */
+#define CUDA_MORE(X) \
+    X(cuStreamBeginCapture_v2, (CUstream stream, int mode)) \
+    X(cuStreamEndCapture, (CUstream stream, void **graph))
+
+#define CUDA_MORE_FIELD_(symbol, parameters) CUresult (*symbol) parameters;
+struct cuda_more { CUDA_MORE(CUDA_MORE_FIELD_) };
+#undef CUDA_MORE_FIELD_
+
 #define FAKE_HOOK_FIELD_(type, name, parameters) type (*name) parameters;
 struct fake_hooks { FAKE_HOOKS(FAKE_HOOK_FIELD_) };
 #undef FAKE_HOOK_FIELD_

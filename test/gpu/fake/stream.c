@@ -102,6 +102,14 @@ static void take_up(struct CUstream_st *stream, struct op *op)
     pthread_mutex_lock(&fake.lock);
 }
 
+static void op_free(struct op *op)
+{
+    if (op->launch)
+        free(op->launch->window);
+    free(op->launch);
+    free(op);
+}
+
 static void finish(struct CUstream_st *stream, struct op *op)
 {
     if (op->error)
@@ -120,10 +128,7 @@ static void finish(struct CUstream_st *stream, struct op *op)
         }
         share_wake(op->share);
     }
-    if (op->launch)
-        free(op->launch->window);
-    free(op->launch);
-    free(op);
+    op_free(op);
     pthread_cond_broadcast(&fake.ended);
 }
 
@@ -183,7 +188,9 @@ CUresult stream_of(CUstream handle, bool more, struct CUstream_st **stream)
         if (!context->null)
             context->null = stream_make(context, CU_STREAM_DEFAULT);
         *stream = context->null;
-        return *stream ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
+        if (!*stream)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        return more ? capture_beside(context, true) : 0;
     }
     if (handle == CU_STREAM_PER_THREAD)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -254,6 +261,10 @@ static void poison(const struct CUstream_st *stream, const struct op *op)
 
 void stream_enqueue(struct CUstream_st *stream, struct op *op)
 {
+    if (stream->capture) {                           /* it goes into the graph */
+        op_free(op);
+        return;
+    }
     order_join(&stream->order, &fake.host);
     as_legacy(stream, op);
     op->seq = ++stream->enqueued;
@@ -332,6 +343,8 @@ CUresult cuStreamIsCapturing(CUstream handle, int *status)
     ENTER;
     struct CUstream_st *stream = NULL;
     CUresult error = stream_of(handle, false, &stream);
+    if (!error && stream == stream->context->null)
+        error = capture_beside(stream->context, false);
     if (!error)
         *status = stream->capture;
     return error;
