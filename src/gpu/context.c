@@ -22,6 +22,7 @@ struct gpu {
     CUevent spare[EVENTS_KEPT];
     int spares;
     struct kernels kernels;
+    bool ready;                              /* they have been loaded, or refused */
     struct gpu *next;
 };
 
@@ -70,34 +71,6 @@ static int gpu_begin(struct gpu *gpu, struct text *why)
     return 0;
 }
 
-int gpu_open(int ordinal, struct gpu **gpu, struct text *why)
-{
-    int r = 0;
-    pthread_mutex_lock(&all.lock);
-    struct gpu *g = all.first;
-    while (g && g->ordinal != ordinal)
-        g = g->next;
-    if (!g) {
-        g = calloc(1, sizeof *g);
-        r = -ENOMEM;
-        if (g) {
-            g->ordinal = ordinal;
-            r = gpu_begin(g, why);
-        }
-        if (r < 0) {
-            free(g);
-            pthread_mutex_unlock(&all.lock);
-            return r;
-        }
-        g->next = all.first;
-        all.first = g;
-    }
-    g->references++;
-    *gpu = g;
-    pthread_mutex_unlock(&all.lock);
-    return 0;
-}
-
 void gpu_hold(struct gpu *gpu)
 {
     pthread_mutex_lock(&all.lock);
@@ -113,15 +86,11 @@ void gpu_event_destroy(struct gpu *gpu, CUevent event)
     gpu_leave(gpu);
 }
 
-/* Under the lock, so nobody can begin the same device meanwhile. What a broken context does not
- * take back is freed with the process. */
+/* Of one that is in no list any more. Not under the lock, since the driver may wait for the device,
+ * which stops nobody who needs another one. What a broken context does not take back is freed with
+ * the process. */
 static void gpu_end(struct gpu *gpu)
 {
-    for (struct gpu **at = &all.first; *at; at = &(*at)->next)
-        if (*at == gpu) {
-            *at = gpu->next;
-            break;
-        }
     for (int i = 0; i < gpu->spares; i++)
         gpu_event_destroy(gpu, gpu->spare[i]);
     bool entered = gpu_enter_to_give(gpu);
@@ -135,9 +104,100 @@ static void gpu_end(struct gpu *gpu)
 void gpu_close(struct gpu *gpu)
 {
     pthread_mutex_lock(&all.lock);
-    if (--gpu->references == 0)
-        gpu_end(gpu);
+    bool last = --gpu->references == 0;
+    for (struct gpu **at = &all.first; last && *at; at = &(*at)->next)
+        if (*at == gpu) {
+            *at = gpu->next;
+            break;
+        }
     pthread_mutex_unlock(&all.lock);
+    if (last)
+        gpu_end(gpu);
+}
+
+/* A context that has died is given no work; this question says so, and nothing else does without
+ * waiting. */
+static int gpu_lives(struct gpu *gpu, struct text *why)
+{
+    int capturing;
+    CUresult error = gpu->call->cuStreamIsCapturing(NULL, &capturing);
+    return error && (error < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || error == CUDA_ERROR_UNKNOWN)
+        ? gpu_failed(gpu, "cuStreamIsCapturing", error, why)
+        : 0;
+}
+
+/* Not under the lock, since the driver may wait for the device. */
+static int gpu_ready(struct gpu *gpu, struct text *why)
+{
+    char words[KERNELS_WORDS];
+    struct text said = TEXT_IN(words);
+    int r = gpu_enter(gpu, why);
+    if (r < 0)
+        return r;
+    r = gpu_lives(gpu, why);
+    text_clear(&said);
+    if (r == 0 && (r = kernels_ready(&gpu->kernels, gpu->call, &said)) < 0 && why) {
+        gpu_named(gpu, why);
+        text_add(why, "%s", words);
+    }
+    gpu_leave(gpu);
+    pthread_mutex_lock(&all.lock);
+    gpu->ready = r == 0;
+    pthread_mutex_unlock(&all.lock);
+    return r;
+}
+
+/* A reference to the GPU if it has begun. Under the lock. */
+static struct gpu *gpu_find(int ordinal)
+{
+    struct gpu *g = all.first;
+    while (g && g->ordinal != ordinal)
+        g = g->next;
+    if (g)
+        g->references++;
+    return g;
+}
+
+/* Two threads may begin the same one; the second one's is ended again. */
+static int gpu_first(int ordinal, struct gpu **gpu, struct text *why)
+{
+    struct gpu *own = calloc(1, sizeof *own);
+    if (!own)
+        return -ENOMEM;
+    own->ordinal = ordinal;
+    int r = gpu_begin(own, why);
+    if (r < 0) {
+        free(own);
+        return r;
+    }
+    pthread_mutex_lock(&all.lock);
+    *gpu = gpu_find(ordinal);
+    if (!*gpu) {
+        own->next = all.first;
+        own->references = 1;
+        *gpu = all.first = own;
+    }
+    pthread_mutex_unlock(&all.lock);
+    if (*gpu != own)
+        gpu_end(own);
+    return 0;
+}
+
+int gpu_open(int ordinal, struct gpu **gpu, struct text *why)
+{
+    pthread_mutex_lock(&all.lock);
+    struct gpu *g = gpu_find(ordinal);
+    bool ready = g && g->ready;
+    pthread_mutex_unlock(&all.lock);
+    int r = g ? 0 : gpu_first(ordinal, &g, why);
+    if (r == 0 && !ready) {
+        r = gpu_ready(g, why);
+        if (r < 0)
+            gpu_close(g);
+    }
+    if (r == 0)
+        *gpu = g;
+    return r;
 }
 
 int gpu_enter(struct gpu *gpu, struct text *why)

@@ -10,8 +10,8 @@
 
 struct gpu;
 
-/* Adds a reference to the GPU of this ordinal; the first one begins it. 0, or -errno with *why: no
- * driver, a forked child, no such device. */
+/* Adds a reference to the GPU of this ordinal; the first one begins it and loads our kernels. 0, or
+ * -errno with *why: no driver, a forked child, no such device. */
 int  gpu_open(int ordinal, struct gpu **gpu, struct text *why);
 void gpu_close(struct gpu *gpu);                     /* the last one releases the context */
 void gpu_hold(struct gpu *gpu);                      /* adds one; the caller has one already */

@@ -1,5 +1,6 @@
 /* A table by type and operation under one lock. The lock is held while the driver compiles. That
- * takes long, but happens once per kernel, and nobody else needs the table meanwhile.
+ * takes long, but happens once, and nobody else needs the table meanwhile. A function is looked up
+ * at once, since that is when a driver that loads lazily loads it.
  *
  * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, and
  * more only if the work is short. Short buffers get narrow blocks: their tiles are short, so more
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 enum { WIDE = 256, NARROW = 64, WAVES = 8, ROW = 16, ROWS_MOST = 4 };
+enum { COMMON_ROOM = 24 * (24 << 10) };         /* 24 kernels of these types, 16 KiB at most */
 
 void kernels_begin(struct kernels *k)
 {
@@ -27,6 +29,8 @@ void kernels_end(struct kernels *k, const struct cuda_api *call)
         for (int op = 0; op < KERNELS_OPS; op++)
             if (k->one[type][op].module)
                 call->cuModuleUnload(k->one[type][op].module);
+    if (k->common)
+        call->cuModuleUnload(k->common);
     pthread_mutex_destroy(&k->lock);
 }
 
@@ -65,6 +69,14 @@ static int ask_processors(struct kernels *k, const struct cuda_api *call, struct
     return driver_failed(call, "cuDeviceGetAttribute", error, why);
 }
 
+static void refuse(struct kernels *k, int error, const char *words)
+{
+    struct text kept = TEXT_IN(k->why);
+    text_clear(&kept);
+    text_add(&kept, "%s", words);
+    k->refused = error;
+}
+
 static int load(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,
                 struct text *why)
 {
@@ -82,15 +94,90 @@ static int load(struct kernels *k, const struct cuda_api *call, tutti_type type,
     if (!error)
         error = load_text(call, room, name, &k->one[type][op], &said);
     free(room);
-    if (error == -ENOEXEC) {
-        struct text kept = TEXT_IN(k->why);
-        text_clear(&kept);
-        text_add(&kept, "%s", words);
-        k->refused = error;
-    }
+    if (error == -ENOEXEC)
+        refuse(k, error, words);
     if (error && why)
         text_add(why, "%s", words);
     return error;
+}
+
+/* True: this pair is in the module of the common types. */
+static bool in_common(int type, int op)
+{
+    return (type == TUTTI_F16 || type == TUTTI_BF16 || type == TUTTI_F32 || type == TUTTI_F64)
+        && ptx_has((tutti_type)type, (tutti_op)op);
+}
+
+/* Looks up all functions of the common types. Under the lock. */
+static CUresult look_up_common(struct kernels *k, const struct cuda_api *call)
+{
+    CUresult error = CUDA_SUCCESS;
+    for (int type = 0; type < KERNELS_TYPES && !error; type++)
+        for (int op = 0; op < KERNELS_OPS && !error; op++) {
+            char name[PTX_NAME];
+            struct text called = TEXT_IN(name);
+            if (!in_common(type, op))
+                continue;
+            ptx_name(&called, (tutti_type)type, (tutti_op)op);
+            error = call->cuModuleGetFunction(&k->one[type][op].function, k->common, name);
+        }
+    return error;
+}
+
+static void forget_common(struct kernels *k, const struct cuda_api *call)
+{
+    call->cuModuleUnload(k->common);
+    k->common = NULL;
+    for (int type = 0; type < KERNELS_TYPES; type++)
+        for (int op = 0; op < KERNELS_OPS; op++)
+            if (in_common(type, op))
+                k->one[type][op].function = NULL;
+}
+
+static int load_common(struct kernels *k, const struct cuda_api *call, struct text *why)
+{
+    struct text text = { malloc(COMMON_ROOM), COMMON_ROOM, 0 };
+    const char *function = "cuModuleLoadData";
+    if (!text.at)
+        return -ENOMEM;
+    int r = ask_processors(k, call, why);
+    if (r < 0) {
+        free(text.at);
+        return r;
+    }
+    ptx_module(&text);
+    for (int type = 0; type < KERNELS_TYPES; type++)
+        for (int op = 0; op < KERNELS_OPS; op++)
+            if (in_common(type, op))
+                ptx_kernel(&text, (tutti_type)type, (tutti_op)op);
+    CUresult error = call->cuModuleLoadData(&k->common, text.at);
+    free(text.at);
+    if (error)
+        k->common = NULL;
+    else {
+        function = "cuModuleGetFunction";
+        error = look_up_common(k, call);
+        if (error)
+            forget_common(k, call);
+    }
+    return error ? driver_failed(call, function, error, why) : 0;
+}
+
+int kernels_ready(struct kernels *k, const struct cuda_api *call, struct text *why)
+{
+    char words[KERNELS_WORDS];
+    struct text said = TEXT_IN(words);
+    text_clear(&said);
+    pthread_mutex_lock(&k->lock);
+    int r = k->common || k->refused ? 0 : load_common(k, call, &said);
+    if (r == -ENOEXEC)
+        refuse(k, r, words);
+    pthread_mutex_unlock(&k->lock);
+    if (r != -EIO)
+        return 0;
+    if (why)
+        text_add(why, "%s", words);
+    return r;
 }
 
 static int get(struct kernels *k, const struct cuda_api *call, tutti_type type, tutti_op op,

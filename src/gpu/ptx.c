@@ -102,14 +102,8 @@ static void declare(const struct ptx *p)
 
 static void head(const struct ptx *p)
 {
-    text_add(p->out,
-             "// tutti: %s of %s, by src/gpu/ptx.c\n"
-             ".version 6.0\n"
-             ".target sm_70\n"
-             ".address_size 64\n"
-             "\n"
-             ".visible .entry ",
-             fold_op_name(p->op), fold_type_name(p->type));
+    text_add(p->out, "\n// %s of %s\n.visible .entry ", fold_op_name(p->op),
+             fold_type_name(p->type));
     ptx_name(p->out, p->type, p->op);
     text_add(p->out, "(.param .align 8 .b8 call[%d])\n{\n", KERNEL_BYTES);
     declare(p);
@@ -284,9 +278,24 @@ static void singles(const struct ptx *p)
     ptx_say(p, "ret");
 }
 
-int ptx_fold(struct text *into, tutti_type type, tutti_op op)
+void ptx_module(struct text *into)
 {
-    if (op == TUTTI_PREMUL_SUM ? !fold_find_scaled(type, NULL) : !fold_find(type, op, NULL))
+    text_add(into,
+             "// tutti, by src/gpu/ptx.c\n"
+             ".version 6.0\n"
+             ".target sm_70\n"
+             ".address_size 64\n");
+}
+
+bool ptx_has(tutti_type type, tutti_op op)
+{
+    return op == TUTTI_PREMUL_SUM ? fold_find_scaled(type, NULL) != NULL
+                                  : fold_find(type, op, NULL) != NULL;
+}
+
+int ptx_kernel(struct text *into, tutti_type type, tutti_op op)
+{
+    if (!ptx_has(type, op))
         return -EINVAL;
     struct ptx p = describe(into, type, op);
     head(&p);
@@ -295,4 +304,11 @@ int ptx_fold(struct text *into, tutti_type type, tutti_op op)
     singles(&p);
     text_add(into, "}\n");
     return into->used + 1 < into->room ? 0 : -ENOSPC;
+}
+
+int ptx_fold(struct text *into, tutti_type type, tutti_op op)
+{
+    if (ptx_has(type, op))
+        ptx_module(into);
+    return ptx_kernel(into, type, op);
 }

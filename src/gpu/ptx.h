@@ -21,6 +21,11 @@
 
 enum { PTX_ROOM = 96 << 10, PTX_NAME = 64 };         /* enough for each text, for each name */
 
+/* Adds the beginning of a module, which ptx_kernel goes on with. */
+void ptx_module(struct text *into);
+int ptx_kernel(struct text *into, tutti_type type, tutti_op op);         /* results as ptx_fold's */
+bool ptx_has(tutti_type type, tutti_op op);                              /* fold/ has this pair */
+
 /* Adds the module of one kernel (kernel.h). 0. -EINVAL: fold/ has no such pair. -ENOSPC: `into` is
  * too small, and the text was cut off. */
 int ptx_fold(struct text *into, tutti_type type, tutti_op op);

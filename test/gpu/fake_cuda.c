@@ -16,8 +16,10 @@
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
- *   FAKE_CUDA_DRAIN=1        cuMemFree and cuIpcCloseMemHandle wait for all that is under way in
- *                            the context, as an H100's driver does
+ *   FAKE_CUDA_DRAIN=1        cuMemFree, cuIpcCloseMemHandle, cuModuleUnload and what loads a
+ *                            kernel (cuModuleLoadData, the first cuModuleGetFunction) wait for all
+ *                            that is under way in the context, as an H100's driver does for the
+ *                            first two; threads that give it work meanwhile wait for them
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
  *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is
  *                            not looked at
@@ -320,6 +322,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult context_check(struct CUctx_st *context, bool work)
 {
+    if (work)
+        context_await(context);
     if (!context->retained)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (context->error && context->told && work)

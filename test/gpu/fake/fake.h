@@ -92,6 +92,7 @@ struct CUctx_st {
     const char *told;
     bool peer[DEVICES_MOST];
     struct CUstream_st *null;
+    const int *draining;                    /* by its mark, the thread in context_drain */
 };
 
 enum op_kind { OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_KERNEL, OP_FAULT };
@@ -238,8 +239,10 @@ void stream_enqueue(struct CUstream_st *stream, struct op *op);
 /* the host does, and has then seen it */
 CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
 /* Under FAKE_CUDA_DRAIN=1: waits for all that is under way in the context. The host is not taken to
- * have seen it, since nothing promises it. */
-void context_drain(const struct CUctx_st *context);
+ * have seen it, since nothing promises it. Other threads that give work to the context wait for the
+ * end of that, in context_await. */
+void context_drain(struct CUctx_st *context);
+void context_await(const struct CUctx_st *context);
 struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags);
 void host_saw(struct CUstream_st *stream, uint64_t seq);
 

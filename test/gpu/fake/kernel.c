@@ -46,6 +46,7 @@ static CUresult load(CUmodule *module, const void *image)
         return CUDA_ERROR_INVALID_PTX;
     if (modules_n == MODULES_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    context_drain(context);
     struct ptx_module *ptx = ptx_parse(text);
     if (!ptx)
         return CUDA_ERROR_INVALID_PTX;
@@ -82,7 +83,10 @@ static CUresult module_of(const struct CUmod_st *module)
 CUresult cuModuleUnload(CUmodule module)
 {
     ENTER;
+    struct CUctx_st *context = NULL;
     CUresult error = module_of(module);
+    if (!error && context_seen(&context) == 0)
+        context_drain(context);
     if (!error)
         module->unloaded = true;
     return error;
@@ -104,6 +108,9 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
         }
     if (functions_n == FUNCTIONS_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    struct CUctx_st *context = NULL;
+    if (context_seen(&context) == 0)
+        context_drain(context);
     functions[functions_n] = (struct CUfunc_st){ module, ptx };
     *function = &functions[functions_n++];
     return 0;

@@ -14,6 +14,8 @@
 
 enum { STREAM_MAGIC = 0x5742, LOOK_NS = 20000000 };
 
+static _Thread_local int own_mark;
+
 void host_saw(struct CUstream_st *stream, uint64_t seq)
 {
     if (fake.host.seen[stream->id] < seq)
@@ -30,14 +32,26 @@ CUresult stream_wait(struct CUstream_st *stream, uint64_t seq)
     return context_check(stream->context, false);
 }
 
-void context_drain(const struct CUctx_st *context)
+void context_drain(struct CUctx_st *context)
 {
-    for (int i = 0; fake.drain && i < fake.streams; i++) {
+    if (!fake.drain)
+        return;
+    context_await(context);
+    context->draining = &own_mark;
+    for (int i = 0; i < fake.streams; i++) {
         struct CUstream_st *stream = fake.stream[i];
         uint64_t now = stream->enqueued;
         while (stream->context == context && stream->done < now)
             pthread_cond_wait(&fake.ended, &fake.lock);
     }
+    context->draining = NULL;
+    pthread_cond_broadcast(&fake.ended);
+}
+
+void context_await(const struct CUctx_st *context)
+{
+    while (context->draining && context->draining != &own_mark)
+        pthread_cond_wait(&fake.ended, &fake.lock);
 }
 
 static void sleep_at_random(struct CUstream_st *stream)

@@ -1,0 +1,106 @@
+/* ctest: timeout=240 */
+/* A driver that loads a kernel waits for all that is under way on the device, and lets nobody else
+ * give it work meanwhile. If what is under way waits for what another rank starts later, nothing
+ * ends any more. So once a device has been used no operation of a common type loads anything. */
+#include "case_device.h"
+#include "host_compare.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti_cuda.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 40000, BYTES_ = COUNT * 8, LIFE_S = 60 };
+
+static const struct { tutti_type type; size_t width; } types[] = {
+    { TUTTI_F16, 2 }, { TUTTI_BF16, 2 }, { TUTTI_F32, 4 }, { TUTTI_F64, 8 }
+};
+static const tutti_op ops[] = { TUTTI_SUM, TUTTI_AVG, TUTTI_MIN, TUTTI_MAX, TUTTI_PROD };
+
+static unsigned char given[BYTES_], taken[BYTES_], expected[BYTES_];     /* of a rank, a process */
+
+/* Bits that are numbers of modest size in each of the types. */
+static void fill(int rank)
+{
+    for (size_t i = 0; i < BYTES_; i++)
+        given[i] = i % 2 ? 0x3c : (unsigned char)(i + (size_t)rank);
+}
+
+static int all_pairs(tutti_comm *world, void *at, CUstream stream)
+{
+    tutti_call call = { .stream = stream };
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
+            size_t n = COUNT, bytes = n * types[t].width;
+            case_put((CUdeviceptr)(uintptr_t)at, given, bytes);
+            IS(tutti_all_reduce(given, expected, n, types[t].type, ops[o], world, NULL), 0);
+            int r = tutti_all_reduce(at, at, n, types[t].type, ops[o], world, &call);
+            if (r < 0)
+                fprintf(stderr, "type %zu, operation %zu: %s\n", t, o, tutti_explain(world));
+            IS(r, 0);
+            case_get(taken, (CUdeviceptr)(uintptr_t)at, bytes);
+            IS(memcmp(taken, expected, bytes), 0);
+        }
+    return 0;
+}
+
+static int behind_others(tutti_comm *world, int rank)
+{
+    CUstream theirs, own;
+    void *at;
+    alarm(LIFE_S);                                   /* who hangs is killed, and the test sees it */
+    if (compare_begin(world, COUNT, rank % case_devices()))
+        return 1;
+    fill(rank);
+    OK(cu.cuStreamCreate(&theirs, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+    IS(tutti_cuda_alloc(&at, BYTES_, rank % case_devices(), world), 0);
+    case_put((CUdeviceptr)(uintptr_t)at, given, BYTES_);
+    IS(tutti_all_reduce(at, at, 1, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    case_hold(theirs, 1);
+    OK(cu.cuMemsetD8Async(compare_in, 0, 64, theirs));
+    uint64_t loads = case_calls_of("cuModuleLoadData");
+    IS(loads, case_counted(1));
+    if (all_pairs(world, at, own))
+        return 1;
+    IS(case_calls_of("cuModuleLoadData"), case_counted(loads));
+    case_hold(theirs, 0);
+    OK(cu.cuStreamSynchronize(theirs));
+    IS(tutti_cuda_free(at, world), 0);
+    OK(cu.cuStreamDestroy_v2(theirs));
+    OK(cu.cuStreamDestroy_v2(own));
+    return compare_end(world);
+}
+
+static void run(const char *rule, const char *devices)
+{
+    setenv("TUTTI_ALGORITHM", rule, 1);
+    setenv("FAKE_CUDA_DRAIN", "1", 1);
+    setenv("FAKE_CUDA_DEVICES", devices, 1);
+    assert_int_equal(ranks_run(2, behind_others, 0), 0);
+}
+
+static void on_one_device(void **state)
+{
+    (void)state;
+    run("device:-inf=leader", "1");
+}
+
+static void on_two_devices(void **state)
+{
+    (void)state;
+    run("device:-inf=peers", "2");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    cases_with(argv, "fake_cuda");
+    const struct CMUnitTest tests[] = { cmocka_unit_test(on_one_device),
+                                        cmocka_unit_test(on_two_devices) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
