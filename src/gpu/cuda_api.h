@@ -220,6 +220,7 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
     X(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, \
                           CUcontext from_context, size_t bytes, CUstream stream)) \
     X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)) \
+    X(cuCtxGetStreamPriorityRange, (int *least, int *greatest)) \
     X(cuStreamCreate, (CUstream *stream, unsigned flags)) \
     X(cuStreamCreateWithPriority, (CUstream *stream, unsigned flags, int priority)) \
     X(cuStreamDestroy_v2, (CUstream stream)) \

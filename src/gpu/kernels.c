@@ -2,9 +2,9 @@
  * takes long, but happens once, and nobody else needs the table meanwhile. A function is looked up
  * at once, since that is when a driver that loads lazily loads it.
  *
- * The grid: each multiprocessor gets up to WAVES blocks, of which some three run at a time, and
- * more only if the work is short. Short buffers get narrow blocks: their tiles are short, so more
- * multiprocessors have one. */
+ * The grid: each multiprocessor gets at most THREADS threads, a quarter of what it holds. They have
+ * 32 KiB under way, which is enough for the memory's bandwidth, and leave room for the program's.
+ * Short buffers get narrow blocks: their tiles are short, so more multiprocessors have one. */
 #include "gpu/kernels.h"
 
 #include "fold/fold.h"
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { WIDE = 256, NARROW = 64, WAVES = 8, ROW = 16, ROWS_MOST = 4 };
+enum { WIDE = 256, NARROW = 64, THREADS = 512, ROW = 16, ROWS_MOST = 4 };
 enum { COMMON_ROOM = 24 * (24 << 10) };         /* 24 kernels of these types, 16 KiB at most */
 
 void kernels_begin(struct kernels *k)
@@ -228,9 +228,10 @@ int kernels_fold(struct kernels *k, const struct cuda_api *call, tutti_type type
     int error = get(k, call, type, op, &function, &processors, why);
     if (error || !given.count)
         return error;
-    uint64_t bytes = given.count * fold_type_size(type), most = (uint64_t)processors * WAVES;
+    uint64_t bytes = given.count * fold_type_size(type);
     unsigned threads = bytes < (uint64_t)processors * WIDE * ROW * ROWS_MOST * 2 ? NARROW : WIDE;
     uint64_t blocks = (bytes + threads * ROW - 1) / (threads * ROW);
+    uint64_t most = (uint64_t)processors * (THREADS / threads);
     CUresult failed = call->cuLaunchKernel(function, (unsigned)(blocks < most ? blocks : most), 1,
                                            1, threads, 1, 1, 0, stream, (void *[]){ &given }, NULL);
     return failed ? driver_failed(call, "cuLaunchKernel", failed, why) : 0;

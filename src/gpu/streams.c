@@ -1,5 +1,6 @@
 /* The host sees the end of copies by events, one after each round. So a rank tells peers that a
- * copy has ended only after it has. */
+ * copy has ended only after it has. The streams have the greatest priority: what other ranks wait
+ * for does not stand behind the program's kernels, which go on beside it (kernels.c). */
 #include "gpu/streams.h"
 
 #include "base/clock.h"
@@ -69,13 +70,17 @@ static int streams_begin(struct device_streams *streams)
     const struct cuda_api *call = gpu_api(streams->gpu);
     struct text why = TEXT_IN(streams->words);
     text_clear(&why);
-    int r = gpu_enter(streams->gpu, &why);
+    int r = gpu_enter(streams->gpu, &why), least = 0, greatest = 0;
     if (r < 0)
         return r;
+    CUresult error = call->cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (error)
+        r = gpu_failed(streams->gpu, "cuCtxGetStreamPriorityRange", error, &why);
     for (int s = 0; s < 2 && r == 0; s++) {
-        CUresult error = call->cuStreamCreate(&streams->side[s].stream, CU_STREAM_NON_BLOCKING);
+        error = call->cuStreamCreateWithPriority(&streams->side[s].stream, CU_STREAM_NON_BLOCKING,
+                                                 greatest);
         if (error)
-            r = gpu_failed(streams->gpu, "cuStreamCreate", error, &why);
+            r = gpu_failed(streams->gpu, "cuStreamCreateWithPriority", error, &why);
         for (int i = 0; i < STREAM_MARKS && r == 0; i++)
             r = gpu_event(streams->gpu, &streams->side[s].mark[i], &why);
     }

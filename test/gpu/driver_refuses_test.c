@@ -315,10 +315,10 @@ static void test_staging(void **state)
 {
     (void)state;
     static const struct expected of_staging[] = {
-        { "cuStreamCreate:1:2", -ENOMEM,
-          "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
-        { "cuStreamCreate:2:2", -ENOMEM,
-          "cuStreamCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
+        { "cuStreamCreateWithPriority:1:2", -ENOMEM,
+          "cuStreamCreateWithPriority: CUDA_ERROR_OUT_OF_MEMORY (2)" },
+        { "cuStreamCreateWithPriority:2:2", -ENOMEM,
+          "cuStreamCreateWithPriority: CUDA_ERROR_OUT_OF_MEMORY (2)" },
         { "cuEventCreate:3:2", -ENOMEM,
           "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         { "cuMemcpyDtoHAsync:1:2", -ENOMEM,

@@ -63,8 +63,8 @@ static void test_faults(void **state)
     (void)state;
     NEEDS_FAKE("fails at a chosen call");
     static const struct cuda_fault faults[] = {
-        { "cuStreamCreate:1:2", -ENOMEM, -ECANCELED, "cuStreamCreate" },
-        { "cuStreamCreate:2:999", -EIO, -EIO, "cuStreamCreate" },
+        { "cuStreamCreateWithPriority:1:2", -ENOMEM, -ECANCELED, "cuStreamCreateWithPriority" },
+        { "cuStreamCreateWithPriority:2:999", -EIO, -EIO, "cuStreamCreateWithPriority" },
         { "cuEventCreate:1:2", -ENOMEM, -ECANCELED, "cuEventCreate" },
         { "cuEventRecord:1:700", -EIO, -EIO, "device 0 (" },
         { "cuEventRecord:2:719", -EIO, -EIO, "device 0 (" },

@@ -130,7 +130,7 @@ struct op {
 
 struct CUstream_st {
     uint64_t magic;
-    int id;
+    int id, priority;                                /* lower numbers go first */
     unsigned flags;
     bool destroyed, hold;
     int capture, capture_mode;
@@ -172,6 +172,8 @@ struct fake {
     unsigned delay_us;
     uint64_t seed;
     bool report_only, pinned_only, no_poison, drain;
+    bool crowd;                                      /* fakeCrowd */
+    unsigned grid;                                   /* fakeGrid */
 };
 
 extern struct fake fake;
@@ -243,7 +245,7 @@ CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
  * end of that, in context_await. */
 void context_drain(struct CUctx_st *context);
 void context_await(const struct CUctx_st *context);
-struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags);
+struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags, int priority);
 void host_saw(struct CUstream_st *stream, uint64_t seq);
 
 uint64_t fake_now(void);

@@ -15,6 +15,10 @@ struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
 #define FAKE_HOOKS(X) \
     /* 1: the stream takes up no more work, until 0 */ \
     X(void, fakeHold, (CUstream stream, int hold)) \
+    /* 1: the program's kernels fill the device, so that no kernel of a stream of normal priority
+     * begins, until 0 */ \
+    X(void, fakeCrowd, (int crowd)) \
+    X(unsigned, fakeGrid, (void))       /* the most blocks of a launch since it was last asked */ \
     X(uint64_t, fakeCalls, (void))              /* how many calls this process has made so far */ \
     /* how many of them of this one, by the name it is looked up by */ \
     X(uint64_t, fakeCallsOf, (const char *symbol)) \

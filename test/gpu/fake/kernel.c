@@ -215,6 +215,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
         || (uint64_t)block_x * block_y * block_z > 1024 || grid_y > 65535 || grid_z > 65535
         || grid_x > 2147483647u || shared_bytes > 48 << 10 || extra || !parameters)
         return CUDA_ERROR_INVALID_VALUE;
+    fake.grid = grid_x > fake.grid ? grid_x : fake.grid;
     struct op *op = op_new(OP_KERNEL, __func__);
     struct ptx_launch *l = op->launch = calloc(1, sizeof *l);
     if (!l || !(l->window = calloc(OP_RANGES, sizeof *l->window)))

@@ -146,13 +146,18 @@ static void finish(struct CUstream_st *stream, struct op *op)
     pthread_cond_broadcast(&fake.ended);
 }
 
+static bool is_crowded_out(const struct CUstream_st *stream)
+{
+    return fake.crowd && stream->priority >= 0 && stream->first->kind == OP_KERNEL;
+}
+
 static void *work(void *arg)
 {
     struct CUstream_st *stream = arg;
     fesetenv(FE_DFL_ENV);   /* a device has none of the modes of the thread that made this one */
     pthread_mutex_lock(&fake.lock);
     for (;;) {
-        while (!stream->first || stream->hold)
+        while (!stream->first || stream->hold || is_crowded_out(stream))
             pthread_cond_wait(&fake.ended, &fake.lock);
         struct op *op = stream->first;
         take_up(stream, op);
@@ -163,7 +168,7 @@ static void *work(void *arg)
 
 /* When all numbers are taken, one of a destroyed stream is used again, worker and
  * counts and all. */
-struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags)
+struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags, int priority)
 {
     struct CUstream_st *s = NULL;
     if (fake.streams == STREAMS_MOST) {
@@ -173,6 +178,7 @@ struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags)
         if (s) {
             s->destroyed = s->hold = false;
             s->flags = flags;
+            s->priority = priority;
             s->context = context;
         }
         return s;
@@ -181,7 +187,8 @@ struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags)
     if (!s)
         return NULL;
     *s = (struct CUstream_st){
-        .magic = STREAM_MAGIC, .id = fake.streams, .flags = flags, .context = context
+        .magic = STREAM_MAGIC, .id = fake.streams, .flags = flags, .priority = priority,
+        .context = context
     };
     s->random = fake.seed * 1000003u + (uint64_t)s->id;
     s->last = &s->first;
@@ -200,7 +207,7 @@ CUresult stream_of(CUstream handle, bool more, struct CUstream_st **stream)
         if (error)
             return error;
         if (!context->null)
-            context->null = stream_make(context, CU_STREAM_DEFAULT);
+            context->null = stream_make(context, CU_STREAM_DEFAULT, 0);
         *stream = context->null;
         if (!*stream)
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -293,7 +300,9 @@ void stream_enqueue(struct CUstream_st *stream, struct op *op)
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static CUresult create(CUstream *stream, unsigned flags)
+enum { PRIORITY_GREATEST = -5 };
+
+static CUresult create(CUstream *stream, unsigned flags, int priority)
 {
     struct CUctx_st *context = NULL;
     CUresult error = context_current(&context, true);
@@ -301,21 +310,32 @@ static CUresult create(CUstream *stream, unsigned flags)
         return error;
     if (flags > CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    *stream = stream_make(context, flags);
+    if (priority < PRIORITY_GREATEST)
+        priority = PRIORITY_GREATEST;
+    *stream = stream_make(context, flags, priority);
     return *stream ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
     ENTER;
-    return create(stream, flags);
+    return create(stream, flags, 0);
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    ENTER;
+    struct CUctx_st *context = NULL;
+    CUresult error = context_current(&context, false);
+    *least = 0;
+    *greatest = error ? 0 : PRIORITY_GREATEST;
+    return error;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
     ENTER;
-    (void)priority;
-    return create(stream, flags);
+    return create(stream, flags, priority);
 }
 
 /* Returns at once; what is under way in the stream still is done. */
@@ -382,6 +402,23 @@ void fakeHold(CUstream handle, int hold)
         stream->hold = hold != 0;
     pthread_cond_broadcast(&fake.ended);
     pthread_mutex_unlock(&fake.lock);
+}
+
+void fakeCrowd(int crowd)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.crowd = crowd != 0;
+    pthread_cond_broadcast(&fake.ended);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+unsigned fakeGrid(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned grid = fake.grid;
+    fake.grid = 0;
+    pthread_mutex_unlock(&fake.lock);
+    return grid;
 }
 
 void fakeCapture(CUstream handle, int status)

@@ -1,7 +1,8 @@
 /* ctest: timeout=240 */
-/* A driver that loads a kernel waits for all that is under way on the device, and lets nobody else
- * give it work meanwhile. If what is under way waits for what another rank starts later, nothing
- * ends any more. So once a device has been used no operation of a common type loads anything. */
+/* What the program has under way on a device. A driver that loads a kernel waits for all of it, and
+ * lets nobody else give it work meanwhile. If what is under way waits for what another rank starts
+ * later, nothing ends any more. So once a device has been used no operation of a common type loads
+ * anything. And a fold neither waits behind the program's kernels nor leaves them no room. */
 #include "case_device.h"
 #include "host_compare.h"
 
@@ -76,31 +77,56 @@ static int behind_others(tutti_comm *world, int rank)
     return compare_end(world);
 }
 
-static void run(const char *rule, const char *devices)
+/* A device that is full of the program's kernels: ours come before those that wait, and leave them
+ * the larger part of each of the driver's 4 multiprocessors. */
+static int in_a_crowd(tutti_comm *world, int rank)
+{
+    enum { MOST = 4 * 512 / 256 };
+    void *at;
+    alarm(LIFE_S);
+    if (compare_begin(world, COUNT, rank % case_devices()))
+        return 1;
+    fill(rank);
+    IS(tutti_cuda_alloc(&at, 4 * BYTES_, rank % case_devices(), world), 0);
+    for (int i = 0; i < 4; i++)
+        case_put((CUdeviceptr)(uintptr_t)at + (CUdeviceptr)i * BYTES_, given, BYTES_);
+    fake.fakeCrowd(1);
+    IS(tutti_all_reduce(at, at, BYTES_, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    fake.fakeCrowd(0);
+    unsigned grid = fake.fakeGrid();
+    YES(grid <= MOST && (grid == MOST || rank > 0));
+    IS(tutti_cuda_free(at, world), 0);
+    return compare_end(world);
+}
+
+static void run(ranks_body *body, const char *rule, const char *devices)
 {
     setenv("TUTTI_ALGORITHM", rule, 1);
     setenv("FAKE_CUDA_DRAIN", "1", 1);
     setenv("FAKE_CUDA_DEVICES", devices, 1);
-    assert_int_equal(ranks_run(2, behind_others, 0), 0);
+    assert_int_equal(ranks_run(2, body, 0), 0);
 }
 
-static void on_one_device(void **state)
+static void loads_wait_for_nobody(void **state)
 {
     (void)state;
-    run("device:-inf=leader", "1");
+    run(behind_others, "device:-inf=leader", "1");
+    run(behind_others, "device:-inf=peers", "2");
 }
 
-static void on_two_devices(void **state)
+static void kernels_neither_wait_nor_crowd(void **state)
 {
     (void)state;
-    run("device:-inf=peers", "2");
+    NEEDS_FAKE("plays a full device");
+    run(in_a_crowd, "device:-inf=leader", "1");
+    run(in_a_crowd, "device:-inf=peers", "2");
 }
 
 int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(on_one_device),
-                                        cmocka_unit_test(on_two_devices) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(loads_wait_for_nobody),
+                                        cmocka_unit_test(kernels_neither_wait_nor_crowd) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
