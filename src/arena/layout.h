@@ -444,8 +444,7 @@ struct lent {                       /* one buffer of a call; by its rank, before
     uint64_t loan, generation;        /* offset of the loan in the arena; its generation */
     uint32_t how, keep;               /* enum lent_how, enum lent_keep */
 };
-/* how long it may stay open: for the operation; until its lender calls it back; the same, and it is
- * never closed to make room */
+/* how long it may stay open: one operation; until it is called back; so, and not to make room */
 enum lent_keep { KEEP_NOT, KEEP_OPEN, KEEP_STAGING };
 /* by parity of the operation's number. ways: what this rank can do, enum card_way */
 struct card { shared64 number; uint64_t ways; struct lent send, recv, staging; };

@@ -29,7 +29,8 @@ int  device_memory_unregister(struct world *world, void *ptr, struct text *why);
 
 /* Around the moment at which a world is left. leave, before it: closes what this rank has open of
    peers; where only a comm is freed, not the staging of other comms. close, after it: calls its own
-   memory back, waits at most a second, and frees what nobody has open. Both do nothing if no device memory was ever shared. */
+   memory back, waits at most a second, and frees what nobody has open. Both do nothing if no
+   device memory was ever shared. */
 void device_memory_leave(struct world *world, bool staging);
 void device_memory_close(struct world *world);
 
