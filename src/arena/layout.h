@@ -285,10 +285,9 @@ struct part_row {
     uint64_t at, lo, hi;
 };
 
-/* One operation in the journal, by its owner. Record k stands in place k % JOURNAL_RECORDS. It is
- * whole from head >= k on, until its place is filled again: not before head >= k +
- * JOURNAL_RECORDS - 1 | everybody who reports | E94. In a copy of the arena a record that may be
- * torn has descriptor 0. */
+/* One operation in the journal, by its owner. Record k, in place k % JOURNAL_RECORDS, is whole from
+ * head >= k to head >= k + JOURNAL_RECORDS - 1 | everybody who reports | E94. In a copy of the
+ * arena a record that may be torn has descriptor 0. */
 struct record {
     /* of the arena's numbers; 0: the call became no operation; UINT64_MAX: no collective */
     shared64 seq;

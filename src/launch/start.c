@@ -3,8 +3,8 @@
  * each. A child that cannot become the program reports this through a pipe. A successful exec
  * closes the pipe, so "no such file" is not mistaken for a program that ran.
  *
- * Between fork and exec: signals as we found them, but SIGQUIT is ignored; SIGTERM if we die (and a
- * check whether we have died already); its descriptors; its CPU; exec. */
+ * Between fork and exec: signals as we found them (at a terminal SIGQUIT is ignored); SIGTERM if we die
+ * (and a check whether we have died already); its descriptors; its CPU; exec. */
 #include "launch/start.h"
 
 #include "os/cpu.h"
@@ -19,6 +19,10 @@ extern char **environ;
 
 int start_begin(struct start *s)
 {
+    int terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    s->at_terminal = terminal >= 0;
+    if (terminal >= 0)
+        close(terminal);
     s->parent = getpid();
     s->nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (s->nothing < 0)
@@ -71,7 +75,8 @@ static _Noreturn void start_child(const struct start *s, const struct program *p
     int bound = 0;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signals_in_child(s->signals);
-    signal(SIGQUIT, SIG_IGN);            /* launch/requests */
+    if (s->at_terminal)
+        signal(SIGQUIT, SIG_IGN);        /* launch/requests */
     if (getppid() != s->parent)
         _exit(128 + SIGTERM);
     if ((rank > 0 && put_at(s->nothing, STDIN_FILENO) < 0)

@@ -21,6 +21,7 @@ struct start {
     enum job_bind bind;
     const struct signals *signals;
     struct rlimit descriptors;       /* the limit as we found it */
+    bool at_terminal;                /* keys of a terminal may reach the ranks as signals */
     pid_t parent;
 };
 

@@ -80,7 +80,7 @@ for file in "$TUTTI_SOURCE"/perf/*.c; do
     [ "$program" = overview ] || fail "perf $program is not in the man page"
 done
 shows '^  --rounds FILE ' perf --help
-for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+$' $how; done
+for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+' $how; done
 
 # The program's own flags are its own; -- ends ours; -n has a longer name.
 run -n 1 echo -n x --help --tag
