@@ -68,9 +68,9 @@ struct arena_header {
 };
 
 enum join_state { JOIN_GATHERING, JOIN_COMPLETE, JOIN_FAILED };
+#define BOXED_BY_LAUNCHER UINT32_MAX
 
 /* ---- join: how the world came together ---- */
-#define BOXED_BY_LAUNCHER UINT32_MAX
 struct join_refusal {                 /* a note; by the rank that refused (group/refused) */
     shared32 claim;                   /* 0 -> 1 by CAS of the rank that fills it; never reset */
     shared32 ready;                   /* 1, stored last | all | E82: the rest is whole */
@@ -91,8 +91,7 @@ struct arena_join {
     /* seats that have been asked after so far; +n by the rank that asks after the next n. Any value
      * is right */
     shared32 probed;
-    /* rank + 1 of the one that writes a black box; by CAS from 0, or from one that has died. The
-     * launcher before its ranks start: BOXED_BY_LAUNCHER */
+    /* rank + 1 of who writes a black box, or BOXED_BY_LAUNCHER; by CAS from 0 or from a dead one */
     shared32 boxed;
     /* robust: guards the directory of slots, and births. Held for microseconds, never in an
      * operation */
@@ -432,32 +431,6 @@ struct loaded {
     _Alignas(4096) shared32 held[RANKS_MAX / 32];
 };
 
-/* ---- device memory lent to peers (gpu/ipc_export, gpu/ipc_import). Both lie in the lender's span:
- * cards for a comm, loans for the world ---- */
-enum lent_how { LENT_NOT, LENT_LEGACY, LENT_DESCRIPTOR };
-struct lent {                       /* one buffer of a call; by its rank, before it arrives | E1 */
-    unsigned char device[16], handle[64];       /* the GPU's UUID; cuIpcGetMemHandle's, if LEGACY */
-    uint64_t buffer;                  /* CUDA's number of the allocation; never used again */
-    uint64_t base, bytes;             /* the whole allocation, at the lender's addresses */
-    uint64_t offset, length;          /* the call's part of it */
-    uint64_t loan, generation;        /* offset of the loan in the arena; its generation */
-    uint32_t how, keep;               /* enum lent_how, enum lent_keep */
-};
-/* how long it may stay open: one operation; until it is called back; so, and not to make room */
-enum lent_keep { KEEP_NOT, KEEP_OPEN, KEEP_STAGING };
-/* by parity of the operation's number. ways: what this rank can do, enum card_way */
-struct card { shared64 number; uint64_t ways; struct lent send, recv, staging; };
-enum card_way { CARD_PLACE = 1, CARD_STAGING = 2 };
-struct loan {
-    _Alignas(LINE) shared64 state;    /* generation << 1 | 1: called back; the lender | E72 */
-    /* +1 by each borrower that gives back a loan called back | the lender, futex | E73 */
-    shared32 returned;
-    /* a bit for each rank of the world that has it open; by that rank, or by the lender if that
-     * rank is gone | E72, E73 */
-    shared32 held[RANKS_MAX / 32];
-};
-
-_Static_assert(sizeof(struct lent) == 144 && sizeof(struct loan) == 2 * LINE, "what is lent");
 _Static_assert(sizeof(struct letter) == LINE && offsetof(struct envelope, text) == 24, "a letter");
 _Static_assert(sizeof(struct channel) == 2 * LINE && sizeof(struct deal) == 64,
                "lines of a channel");

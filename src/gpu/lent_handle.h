@@ -4,7 +4,7 @@
 #ifndef TUTTI_GPU_LENT_HANDLE_H
 #define TUTTI_GPU_LENT_HANDLE_H
 
-#include "arena/layout.h"
+#include "arena/lent.h"
 #include "gpu/driver.h"
 #include "os/kept.h"
 

@@ -6,6 +6,7 @@
 #define TUTTI_GROUP_COMM_H
 
 #include "arena/arena.h"
+#include "arena/lent.h"
 #include "arena/span.h"
 #include "base/backoff.h"
 #include "base/fresh.h"

@@ -1,6 +1,6 @@
 /* Ctrl-\ at a terminal reaches the ranks by itself, so where there is one they are started with
- * SIGQUIT ignored: the question ends nobody. A rank that has not said what it does at SIGUSR1 would be ended by it, and
- * nobody would know by what: it does not get it, and one line says so.
+ * SIGQUIT ignored: the question ends nobody. A rank that has not said what it does at SIGUSR1 would
+ * be ended by it, and nobody would know by what: it does not get it, and one line says so.
  * Cost: a look at all ranks, some 20 ms, in the launcher's loop. */
 #include "launch/requests.h"
 

@@ -3,8 +3,8 @@
  * each. A child that cannot become the program reports this through a pipe. A successful exec
  * closes the pipe, so "no such file" is not mistaken for a program that ran.
  *
- * Between fork and exec: signals as we found them (at a terminal SIGQUIT is ignored); SIGTERM if we die
- * (and a check whether we have died already); its descriptors; its CPU; exec. */
+ * Between fork and exec: signals as we found them (at a terminal SIGQUIT is ignored); SIGTERM if we
+ * die, and a check whether we have died already; its descriptors; its CPU; exec. */
 #include "launch/start.h"
 
 #include "os/cpu.h"

@@ -4,6 +4,7 @@
  * hand, because C cannot enumerate fields.
  * Cost: some 200 words at each call. */
 #include "arena/layout.h"
+#include "arena/lent.h"
 
 #include "base/text.h"
 
