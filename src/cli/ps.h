@@ -45,6 +45,8 @@ int  ps_save(const char *job, const char *file);
    Returns how many lines. */
 int  ps_wrap(FILE *out, const char *line);
 
+/* "job night (pid 4711): 8 ranks, fine" */
+void ps_add_head(struct text *t, const struct seen_job *job);
 /* What ranks[0 … n) of a class do: "ranks 0-6: barrier #88 at a.py:41 for 2 min, asleep". */
 void ps_add_class(struct text *t, const struct rank_states *m, const int *ranks, int n);
 

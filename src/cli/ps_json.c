@@ -1,28 +1,17 @@
 /* For programs. The names below are a promise: PS_SCHEMA is raised when one goes or changes its
- * meaning, not when one is added. Texts were escaped when the arena was read, so that what is left
- * to escape is the quote and the backslash. */
+ * meaning, not when one is added. */
+#include "cli/json.h"
 #include "cli/ps.h"
 
 #include "fold/fold.h"
 
 #include <string.h>
 
-static void quote(FILE *out, const char *s)
-{
-    fputc('"', out);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            fputc('\\', out);
-        fputc((unsigned char)*s < 0x20 ? ' ' : *s, out);
-    }
-    fputc('"', out);
-}
-
 /* "name":"text", */
 static void pair(FILE *out, const char *name, const char *s)
 {
     fprintf(out, "\"%s\":", name);
-    quote(out, s);
+    json_quote(out, s);
     fputc(',', out);
 }
 
@@ -95,7 +84,7 @@ static void json_job(FILE *out, const struct seen_job *job)
         text_clear(&t);
         text_add_foreign(&t, job->why, sizeof job->why);
         fputs("\"error\":", out);
-        quote(out, why);
+        json_quote(out, why);
         fputc('}', out);
         return;
     }
@@ -196,7 +185,7 @@ static void metric_add(FILE *out, const struct metric *metric, const struct seen
 {
     for (uint32_t r = 0; r < (metric->of == OF_RANK ? job->m.size : 1); r++) {
         fprintf(out, "%s{job=", metric->name);
-        quote(out, job->m.job);
+        json_quote(out, job->m.job);
         fprintf(out, ",inode=\"%llu\"", number(job->inode));
         if (metric->of == OF_RANK)
             fprintf(out, ",rank=\"%u\"", r);

@@ -89,7 +89,7 @@ static void add_moment(struct text *t, const struct box_moment *moment)
                  utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-static void add_head(struct text *t, const struct seen_job *job)
+void ps_add_head(struct text *t, const struct seen_job *job)
 {
     const struct rank_states *m = &job->m;
     text_add(t, "job %s (", m->job[0] ? m->job : "without a name");
@@ -132,7 +132,7 @@ void ps_line(FILE *out, const struct seen_job *job)
         fprintf(out, "%s\n", line);
         return;
     }
-    add_head(&t, job);
+    ps_add_head(&t, job);
     for (int k = 0; k < c.n && k < PS_ROWS; k++) {
         text_add(&t, k ? "; " : ": ");
         ps_add_class(&t, &job->m, &c.ranks[c.begin[k]], c.begin[k + 1] - c.begin[k]);
@@ -171,7 +171,7 @@ void ps_classes(FILE *out, const struct seen_job *job)
         ps_line(out, job);
         return;
     }
-    add_head(&t, job);
+    ps_add_head(&t, job);
     text_add(&t, ", since ");
     text_add_duration(&t, job->m.age_ns);
     if (job->m.left_out)
@@ -202,7 +202,7 @@ void ps_every(FILE *out, const struct seen_job *job)
         ps_line(out, job);
         return;
     }
-    add_head(&t, job);
+    ps_add_head(&t, job);
     fprintf(out, "%s\n", line);
     say_report(out, job);
     fprintf(out, "  rank pid      state         CPU   %%    doing\n");

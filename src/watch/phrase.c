@@ -39,7 +39,7 @@ static void phrase_letter(struct text *t, const struct op_record *operation, enu
         text_add(t, " tag any");
 }
 
-void phrase_operation(struct text *t, const struct op_record *operation)
+void phrase_call(struct text *t, const struct op_record *operation)
 {
     enum kind kind = fingerprint_kind(operation->descriptor);
     if (!operation->became)
@@ -48,6 +48,11 @@ void phrase_operation(struct text *t, const struct op_record *operation)
         phrase_name(t, operation->descriptor, operation->count, operation->number);
     if (operation->became && (kind == KIND_SEND || kind == KIND_RECV || kind == KIND_PROBE))
         phrase_letter(t, operation, kind);
+}
+
+void phrase_operation(struct text *t, const struct op_record *operation)
+{
+    phrase_call(t, operation);
     if (operation->comm)
         text_add(t, " on %s", operation->comm);
     text_add(t, " at %s", phrase_short(operation->site));

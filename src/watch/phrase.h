@@ -29,6 +29,8 @@ struct doing {
 const char *phrase_short(const char *site);          /* the last two parts of a path */
 /* "all_reduce f32 sum 1024 #3" */
 void phrase_name(struct text *t, uint64_t descriptor, uint64_t count, uint64_t number);
+/* The same of any call: "recv f32 10 from 3 tag 7". comm and site are not looked at. */
+void phrase_call(struct text *t, const struct op_record *operation);
 /* "all_reduce f32 sum 1024 #3 at a.c:12", "recv f32 10 from 3 tag 7 at …" */
 void phrase_operation(struct text *t, const struct op_record *operation);
 /* "barrier #3 at a.c:12 for 2 s"; "in its own code for 2 s, last: barrier #3 at a.c:12" … */

@@ -9,12 +9,16 @@
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
  *                              absence and exit with 1
  *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
+ *   actor differ RANK HOW      three collectives and a message; then RANK calls by HOW: kind (a
+ *                              barrier), size, type, missing (nothing, and sleeps); the others
+ *                              all_reduce. silent: RANK sleeps before it has called anything
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
  *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
  *                              (computes for ever), pause (sleeps), close (the same, and closes all
  *                              descriptors), recv (from rank 0, who sends nothing); the others wait
- *                              for it in a barrier. meet: all go on to meet, for ever
+ *                              for it in a barrier. meet: all go on to meet, for ever.
+ *                              late: after 400 barriers and a few messages of RANK it sleeps
  *   actor print HOW            prints "first" and "second" by printf, and then waits for a signal
  *                              (wait) or kills itself (kill)
  *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
@@ -125,6 +129,27 @@ static int play_shrink(int rank, const char *how)
     return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 
+static int play_differ(int rank, const char *how)
+{
+    tutti_comm *world;
+    double x[64] = { 0 };
+    struct timespec hour = { 3600, 0 }, moment = { 0, 20000000 };
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    int mine = tutti_rank(world) == rank, next = (tutti_rank(world) + 1) % tutti_size(world);
+    if (mine && !strcmp(how, "silent")) nanosleep(&hour, NULL);
+    if (mine) nanosleep(&moment, NULL);
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (tutti_scan(x, x, 8, TUTTI_F64, TUTTI_SUM, world, NULL) < 0) return stop(world);
+    if (tutti_broadcast(x, 16, TUTTI_F32, 0, world, NULL) < 0) return stop(world);
+    if (tutti_send(x, 2, TUTTI_F32, next, 7, world, NULL) < 0) return stop(world);
+    if (tutti_recv(x, 2, TUTTI_F32, TUTTI_ANY, 7, NULL, world, NULL) < 0) return stop(world);
+    if (mine && !strcmp(how, "missing")) nanosleep(&hour, NULL);
+    if (mine && !strcmp(how, "kind")) return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
+    tutti_type type = mine && !strcmp(how, "type") ? TUTTI_F64 : TUTTI_F32;
+    size_t count = mine && !strcmp(how, "size") ? 64 : 32;
+    return tutti_all_reduce(x, x, count, type, TUTTI_SUM, world, NULL) < 0 ? stop(world) : 0;
+}
+
 static int play_early(int rank)
 {
     const char *mine = getenv("RANK");
@@ -143,8 +168,12 @@ static int play_stall(int rank, const char *how)
     if (tutti_init(&world, NULL) < 0) return stop(NULL);
     if (tutti_barrier(world, NULL) < 0) return stop(world);
     if (tutti_all_reduce(&one, &sum, 1, TUTTI_F32, TUTTI_SUM, world, NULL) < 0) return stop(world);
+    for (int i = 0; !strcmp(how, "late") && i < 400; i++)
+        if (tutti_barrier(world, NULL) < 0) return stop(world);
     if (tutti_rank(world) == rank) {
         dprintf(STDOUT_FILENO, "stalled\n");
+        for (int i = 0; !strcmp(how, "late") && i < 20; i++)
+            tutti_send(&one, 1, TUTTI_F32, 0, i, world, NULL);
         for (int fd = 3; !strcmp(how, "close") && fd < 1024; fd++)
             close(fd);
         if (!strcmp(how, "recv"))
@@ -248,6 +277,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
     if (!strcmp(what, "shrink") && argc > 3) return play_shrink(atoi(argv[2]), argv[3]);
+    if (!strcmp(what, "differ") && argc > 3) return play_differ(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "stall") && argc > 3) return play_stall(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "fat") && argc > 2)
         return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
