@@ -271,10 +271,18 @@ typedef struct tutti_options {
 
 /* Figures of this rank since the comm began. Times in nanoseconds.
  * wait_ns: waiting for peers. fold_ns: folding and copying.
- * came_last: operations in which this rank waited for nobody.
- * sleeps: how often it slept in the kernel. */
+ * waits: operations in which this rank waited for another.
+ * sleeps: how often it slept in the kernel.
+ *
+ * The others are of the comm's last collectives, as far as the ranks still know when each of them
+ * came: `compared` of them, at most 127.
+ * came_last: in which this rank was the last to come, and others waited for it.
+ * late_median_ns, late_p99_ns: by how much, in these, since the middle one of the others came.
+ * late_cost_ns: how long all others waited for it, taken together. */
 typedef struct tutti_figures {
-    uint64_t operations, bytes, wait_ns, fold_ns, came_last, sleeps, reserved[10];
+    uint64_t operations, bytes, wait_ns, fold_ns, waits, sleeps;
+    uint64_t compared, came_last, late_median_ns, late_p99_ns, late_cost_ns;
+    uint64_t reserved[5];
 } tutti_figures;
 
 /* ---- start and end ---- */
@@ -835,7 +843,10 @@ const char *tutti_strerror(int error);
  * Valid until this thread asks again. comm NULL: of tutti_init and tutti_spawn in this thread. */
 const char *tutti_explain(const tutti_comm *comm);
 
-/* Fills *figures. Any thread, broken comms too. */
+/* Fills *figures. Any thread, broken comms too. Reads what all ranks noted of their last
+ * collectives: some ten microseconds a rank.
+ *
+ * Errors: -ENOMEM  only the figures of this rank alone are filled in */
 int  tutti_stats(const tutti_comm *comm, tutti_figures *figures);
 
 /* Plans a fault, for tests: "RANK:OPERATION#N:kill|stop|delay=MS|abort".

@@ -94,12 +94,13 @@ static __attribute__((noinline)) int all_reduce_resume(struct tutti_comm *comm, 
 
 static inline __attribute__((always_inline))
 int all_reduce_fast(struct tutti_comm *comm, const struct fast_op *op, uint32_t site,
-                    const struct shape *shape, const void *send, void *recv, size_t count)
+                    const struct shape *shape, int algorithm, const void *send, void *recv,
+                    size_t count)
 {
     struct reduce d = { shape, send, recv, count, 0, true };
     struct fast s;
     fast_begin(comm, &s, KIND_ALL_REDUCE, shape->stamp, count, shape->bytes, site,
-               algorithm_number(shape->algorithm));
+               (uint32_t)algorithm + 1);
     return fast_run(comm, op, &s, &d) == FAST_DONE ? 0 : all_reduce_resume(comm, fast_saved(&s));
 }
 
@@ -187,7 +188,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
                                                                  const void *send, void *recv)
 {
     static const struct fast_op op = { reduce_put_word, reduce_modes_word, reduce_take_word };
-    return all_reduce_fast(comm, &op, site, shape, send, recv, 1);
+    return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, 1);
 }
 
 static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uint32_t site,
@@ -195,7 +196,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
                                                     void *recv, size_t count)
 {
     static const struct fast_op op = { reduce_put_line, reduce_modes, reduce_take_line };
-    return all_reduce_fast(comm, &op, site, shape, send, recv, count);
+    return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, count);
 }
 
 static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, uint32_t site,
@@ -203,7 +204,7 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
                                                       void *recv, size_t count)
 {
     static const struct fast_op op = { reduce_put_slot, reduce_modes, reduce_take_slot };
-    return all_reduce_fast(comm, &op, site, shape, send, recv, count);
+    return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_EAGER, send, recv, count);
 }
 
 static __attribute__((noinline)) int all_reduce_any(struct tutti_comm *comm, uint32_t site,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "os/caller.h"
 #include "watch/journal.h"
+#include "watch/lateness.h"
 
 #include <string.h>
 
@@ -33,6 +34,29 @@ static uint64_t stats_ns(const struct tutti_comm *comm, uint64_t ticks)
                                   : 0;
 }
 
+static int stats_late(const tutti_comm *comm, tutti_figures *figures)
+{
+    const struct arena *arena = &comm->world->arena;
+    const struct arena_header *header = arena->header;
+    uint64_t at = (uint64_t)((const char *)comm->watch.slot - arena->base) - header->slots_at;
+    struct lateness l = { 0 };
+    struct history h;
+    int r = history_read(&h, arena, (uint32_t)(at / header->slot_bytes), clock_now());
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;                 /* somebody has written over the slot */
+    r = lateness_add(&l, &h);
+    lateness_sort(&l);
+    struct late_rank own = lateness_of(&l, comm->watch.me);
+    figures->compared = l.compared;
+    figures->came_last = own.last;
+    figures->late_median_ns = own.median_ns;
+    figures->late_p99_ns = own.p99_ns;
+    figures->late_cost_ns = own.cost_ns;
+    lateness_drop(&l);
+    history_drop(&h);
+    return r;
+}
+
 int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
 {
     CALLER_KEPT;
@@ -49,9 +73,9 @@ int tutti_stats(const tutti_comm *comm, tutti_figures *figures)
     figures->wait_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_WAIT_TICKS]));
     /* relaxed: as above */
     figures->fold_ns = stats_ns(comm, load_relaxed64(&f[FIGURE_FOLD_TICKS]));
-    figures->came_last = load_relaxed64(&f[FIGURE_CAME_LAST]);               /* relaxed: as above */
+    figures->waits = load_relaxed64(&f[FIGURE_WAITS]);                       /* relaxed: as above */
     figures->sleeps = load_relaxed64(&f[FIGURE_SLEEPS]);                     /* relaxed: as above */
-    return 0;
+    return stats_late(comm, figures);
 }
 
 int tutti_fault(tutti_comm *comm, const char *what)

@@ -89,8 +89,10 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
         journal_end(w, r, ended);
         journal_count(w, FIGURE_OPERATIONS, 1);
         journal_count(w, FIGURE_BYTES, post->bytes);
-        if (post->waited)
+        if (post->waited) {
+            journal_count(w, FIGURE_WAITS, 1);
             journal_count(w, FIGURE_WAIT_TICKS, ended - tick);
+        }
     }
     return guard_leave(comm, r);
 }

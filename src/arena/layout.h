@@ -371,7 +371,7 @@ struct member {
     shared64 listed[RANKS_MAX / 64];
     /* journal: records begun so far; the last one is the operation in hand | E94. Only grows */
     _Alignas(LINE) shared64 head;
-    shared64 figures[8];              /* operations, bytes, wait ns, fold ns, came last, sleeps */
+    shared64 figures[8];              /* enum figure (watch/journal) */
     /* number of the last collective that this rank has left, with any result | E74. Only grows */
     shared64 ended;
     /* number of the last operation left under way as work, or queued behind work: it will arrive

@@ -13,9 +13,8 @@ void fast_adopt(struct tutti_comm *comm, struct coll *c, struct fast_saved s, en
     if (s.wakes)
         watch_wake(w, comm->seq);
     operation_describe(comm, c, comm->seq, kind, s.site, timeout_ns);
-    /* operation_end counts it, its bytes, and whether it came last. */
+    /* operation_end counts it, and its bytes. */
     journal_count(w, FIGURE_OPERATIONS, (uint64_t)-1);
-    journal_count(w, FIGURE_CAME_LAST, (uint64_t)-1);
     journal_count(w, FIGURE_BYTES, -(uint64_t)c->bytes);
     c->op.keep = false;
     c->op.next = s.next;

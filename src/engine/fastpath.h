@@ -105,7 +105,6 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     };
     s->record = journal_enter(w, &e);
     journal_count(w, FIGURE_OPERATIONS, 1);
-    journal_count(w, FIGURE_CAME_LAST, 1);           /* as it seems */
     if (s->bytes)
         journal_count(w, FIGURE_BYTES, s->bytes);
 }
@@ -134,10 +133,9 @@ static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *co
         && verdict_none(w);
 }
 
-/* Takes "came last" back from the figures: this rank has waited. */
 static inline void fast_waited(struct watch *w, uint64_t ticks)
 {
-    journal_count(w, FIGURE_CAME_LAST, (uint64_t)-1);
+    journal_count(w, FIGURE_WAITS, 1);
     journal_count(w, FIGURE_WAIT_TICKS, ticks);
 }
 

@@ -134,11 +134,11 @@ int operation_end(struct coll *c, int result)
         journal_count(w, FIGURE_BYTES, c->bytes);
     if (c->fold.ticks)
         journal_count(w, FIGURE_FOLD_TICKS, c->fold.ticks);
-    if (c->op.waited || c->op.pauses)
+    if (c->op.waited || c->op.pauses) {
+        journal_count(w, FIGURE_WAITS, 1);
         journal_count(w, FIGURE_WAIT_TICKS,
                       ended - began > c->fold.ticks ? ended - began - c->fold.ticks : 0);
-    else
-        journal_count(w, FIGURE_CAME_LAST, 1);
+    }
     if (c->ways)
         c->ways->end(c, result);
     store_release64(&w->mine->ended, c->op.claim.seq);               /* E74 release */

@@ -60,8 +60,13 @@ static py::dict figures(const Backend &backend)
     d["bytes"] = f.bytes;
     d["wait_ns"] = f.wait_ns;
     d["fold_ns"] = f.fold_ns;
-    d["came_last"] = f.came_last;
+    d["waits"] = f.waits;
     d["sleeps"] = f.sleeps;
+    d["compared"] = f.compared;
+    d["came_last"] = f.came_last;
+    d["late_median_ns"] = f.late_median_ns;
+    d["late_p99_ns"] = f.late_p99_ns;
+    d["late_cost_ns"] = f.late_cost_ns;
     return d;
 }
 

@@ -16,7 +16,7 @@
 
 enum figure {
     FIGURE_OPERATIONS, FIGURE_BYTES, FIGURE_WAIT_TICKS, FIGURE_FOLD_TICKS,
-    FIGURE_CAME_LAST, FIGURE_SLEEPS
+    FIGURE_WAITS, FIGURE_SLEEPS
 };
 
 static inline struct record *journal_hand(const struct member *m)

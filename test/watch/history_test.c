@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "support/recorder.h"
 #include "watch/journal.h"
+#include "watch/lateness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,6 +225,44 @@ static void no_arrival_after_an_end(void **state)
     history_drop(&h);
 }
 
+/* ---- what that adds up to ---- */
+
+static void lateness_adds_up(void **state)
+{
+    (void)state;
+    struct clock_point now = clock_now();
+    struct lateness l = { 0 };
+    struct history h;
+    now.tick = start.tick + 1000 * (uint64_t)MS;
+    now.ns = start.ns + 1000000000u;                   /* 4 ticks a nanosecond */
+    uint64_t ms = ns_of(2 * MS, now) - ns_of(MS, now);
+    for (uint32_t k = 1; k <= 10; k++) {
+        /* rank 3 is late, by k; the 5th time rank 0; the 6th time all come at once */
+        uint64_t at = 20 * MS * (uint64_t)k, late = at + k * MS;
+        meet(k, (uint64_t[]){ k == 5 ? at + 7 * MS : at, at, k == 2 ? at - MS : at,
+                              k == 5 || k == 6 ? at : late }, (uint64_t[RANKS]){ 0 });
+        if (k == 4 || k == 10) {
+            assert_int_equal(history_read(&h, &arena, 0, now), 0);
+            assert_int_equal(lateness_add(&l, &h), 0);
+            assert_int_equal(l.compared, k);           /* each once, at however many looks */
+            history_drop(&h);
+        }
+    }
+    lateness_sort(&l);
+    assert_int_equal(l.compared, 10);
+    assert_int_equal(l.together, 1);
+    struct late_rank last = lateness_of(&l, 3), first = lateness_of(&l, 0);
+    assert_int_equal(last.last, 8);                    /* by 1, 2, 3, 4, 7, 8, 9, 10 */
+    assert_true(last.median_ns - 7 * ms + 2 < 5);
+    assert_true(last.p99_ns - 10 * ms + 2 < 5);
+    assert_true(last.cost_ns - (44 * 3 + 1) * ms + 50 < 100);
+    assert_int_equal(first.last, 1);
+    assert_true(first.median_ns - 7 * ms + 2 < 5);
+    assert_int_equal(lateness_of(&l, 1).last, 0);
+    assert_int_equal(lateness_of(&l, 1).cost_ns, 0);
+    lateness_drop(&l);
+}
+
 /* ---- what somebody has written over ---- */
 
 static uint64_t seed;
@@ -285,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(written_over_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(the_last_is_the_last, setup, teardown),
         cmocka_unit_test_setup_teardown(no_arrival_after_an_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(lateness_adds_up, setup, teardown),
         cmocka_unit_test_setup_teardown(damage_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_there, setup, teardown)
     };

@@ -127,8 +127,10 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
 
 def stats(group: Any = None) -> Dict[str, Any]:
-    """A group's figures on this rank since it was made: operations, bytes, wait_ns, fold_ns,
-    came_last, sleeps, and the name of its backend.
+    """A group's figures on this rank: those of tutti_stats by name, and the name of its backend.
+
+    Since it was made: operations, bytes, wait_ns, fold_ns, waits, sleeps. Of its last collectives,
+    `compared` of them: came_last, late_median_ns, late_p99_ns, late_cost_ns.
 
     ValueError: the group has another backend.
     """
