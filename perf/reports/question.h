@@ -41,6 +41,8 @@ void ask_first(const struct question *p);
 /* Barriers of so many ranks, ascending, in one plot; count 0: of 1, 2, 4 and 16 times as
  * many as CPUs. */
 void ask_crowd(const struct question *p, const int *ranks, int count);
+/* Collectives of more ranks than CPUs, each beside its floor. */
+void ask_shapes(const struct question *p);
 /* Of 1 to 64 ranks at four sizes; of one number of ranks at 4 bytes, 16, 64 … most. Kinks
  * are remarks. */
 void ask_growth_ranks(const struct question *p);
