@@ -6,7 +6,7 @@ static const struct perf_program program = {
     .name = "first",
     .question =
         "How long do the first 240 operations of a comm take, while its memory is touched for the "
-        "first time?",
+        "first time, and with the start-up?",
     .ranks = "2",
     .seconds = 60,
     .peers = true,

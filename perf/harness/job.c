@@ -39,7 +39,8 @@ static _Noreturn void give_up(const char *what, const char *why)
     exit(2);
 }
 
-struct tutti_job { struct stage *stage; const struct job_plan *plan; };
+/* began: a stamp, before the ranks were forked */
+struct tutti_job { struct stage *stage; const struct job_plan *plan; uint64_t began; };
 
 static bool pools(struct rank *r, const struct setting *how)
 {
@@ -62,6 +63,7 @@ static int job_body(tutti_comm *world, void *arg)
         .bare = &s->bare, .shared = (char *)s + s->shared_at, .room = s->pool,
         .system = job->plan->system
     };
+    s->up[r.me] = stamp_now() - job->began;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!pools(&r, &job->plan->setting)) {
         fprintf(stderr, "\nperf: no memory for buffers of %zu bytes; %s\n", r.room,
@@ -81,7 +83,7 @@ static void job_tutti(struct job *c, const struct job_plan *plan)
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) {
-        struct tutti_job job = { c->stage, plan };
+        struct tutti_job job = { c->stage, plan, stamp_now() };
         size_t span = plan->setting.arena ? 2 * plan->pool_bytes + ((size_t)1 << 30) : 0;
         tutti_options options = { .span_bytes = span };
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -235,6 +237,17 @@ double job_first(const struct job *c)
         last = c->stage->first[r] > last ? c->stage->first[r] : last;
     }
     return stamp_ns(last - c->began);
+}
+
+double job_up(const struct job *c)
+{
+    uint64_t longest = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        if (!c->stage->up[r])
+            return 0;
+        longest = c->stage->up[r] > longest ? c->stage->up[r] : longest;
+    }
+    return stamp_ns(longest);
 }
 
 const char *job_version(const struct job *c) { return c->stage->version; }

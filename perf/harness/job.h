@@ -87,6 +87,9 @@ void job_end(struct job *job);
 /* From the start of a peer's launcher to the last rank's end of its first barrier, ns; 0: it has
  * not said. */
 double job_first(const struct job *job);
+/* How long the start-up of the slowest rank took, ns; 0: not known. Of a peer its call of init
+   alone; of tutti from before its ranks are forked, so rather more. */
+double job_up(const struct job *job);
 const char *job_version(const struct job *job);         /* of a peer */
 bool job_can(const struct job *job, enum operation_id op, bool work);
 

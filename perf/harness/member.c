@@ -44,6 +44,16 @@ void member_first(struct stage *s, int me)
     s->first[me] = stamp_now();
 }
 
+uint64_t member_now(void)
+{
+    return stamp_now();
+}
+
+void member_up(struct stage *s, int me, uint64_t took)
+{
+    s->up[me] = took;
+}
+
 int member_ranks(const struct stage *s)
 {
     return s->size;

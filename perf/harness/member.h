@@ -21,6 +21,10 @@ int member_ranks(const struct stage *stage);
  * takes to stand. */
 void member_first(struct stage *stage, int me);
 
+/* How long this rank's call of its system's init took, in stamps. */
+uint64_t member_now(void);
+void member_up(struct stage *stage, int me, uint64_t took);
+
 /* What this system calls its version, "4.1.4"; by rank 0. */
 void member_version(struct stage *stage, const char *version);
 

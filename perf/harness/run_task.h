@@ -26,6 +26,8 @@ struct stage {
     size_t pool;
     /* by a peer's ranks: the stamp after their first barrier, before they are ready */
     uint64_t first[PERF_RANKS_MAX];
+    /* by each rank before it is ready: stamps that its start-up took; 0: nobody knows */
+    uint64_t up[PERF_RANKS_MAX];
     char version[64];                      /* of the peer, by its rank 0 before it is ready */
     /* by rank 0 before it is ready: a bit for each operation; [1] as work */
     uint64_t can[2];

@@ -105,12 +105,15 @@ int main(int argc, char **argv)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int me, size;
+    uint64_t began = member_now();
     MPI_Init(&argc, &argv);
+    uint64_t took = member_now() - began;
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct stage *stage = argc == 2 ? member_join(argv[1]) : NULL;
     if (!stage || size != member_ranks(stage))
         return 2;
+    member_up(stage, me, took);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(MPI_COMM_WORLD);
     member_first(stage, me);
