@@ -133,7 +133,8 @@ struct seat {
      * filled, E11. ADRIFT: the thread that joined has ended in good order, its process goes on.
      * LEFT: set before the mark is released */
     _Alignas(64) shared32 state;
-    /* wait status << 1 | 1; 0: not known. By the launcher or the parent */
+    /* wait status << 1 | 1; 0: not known. By the launcher or the parent; before, by the rank itself
+     * that leaves by exit */
     shared32 status;
     struct process_id id;
     uint32_t several;                 /* 1: one of several ranks of its process (threads) */

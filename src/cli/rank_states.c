@@ -344,7 +344,7 @@ void rank_states_add_state(struct text *t, const struct rank_state *s)
     if (s->condition == RANK_DEAD)
         phrase_death(t, s->status);
     else if (s->condition == RANK_LEFT)
-        text_add(t, "left");
+        phrase_left(t, s->status, s->program);
     phrase_doing(t, &s->doing);
     if (s->key[0])
         text_add(t, ", for key \"%s\"", s->key);

@@ -93,6 +93,17 @@ void phrase_death(struct text *t, uint32_t status)
     }
 }
 
+void phrase_left(struct text *t, uint32_t status, const char *program)
+{
+    text_add(t, "left");
+    if (status <= 1)
+        return;
+    text_add(t, ", ");
+    process_add_status(t, (int)(status >> 1));
+    if (status == (1u << 9 | 1) && !strncmp(program, "python", 6))
+        text_add(t, ": as after an uncaught exception");
+}
+
 void phrase_ranks(struct text *t, const int *ranks, int n)
 {
     text_add(t, n == 1 ? "rank " : "ranks ");

@@ -37,6 +37,8 @@ void phrase_operation(struct text *t, const struct op_record *operation);
 void phrase_doing(struct text *t, const struct doing *doing);
 /* "died, killed by signal 9 (SIGKILL)". status: wait status << 1 | 1; 0: not known */
 void phrase_death(struct text *t, uint32_t status);
+/* "left"; "left, exit status 1". status: as above */
+void phrase_left(struct text *t, uint32_t status, const char *program);
 void phrase_ranks(struct text *t, const int *ranks, int n);     /* "rank 3", "ranks 0, 4-7" */
 
 #endif

@@ -114,7 +114,7 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
     } else if (quit & QUIT_FREED)
         text_add(t, "freed the comm");
     else if (gone == GONE_LEFT || (quit & QUIT_LEFT))
-        text_add(t, "left");
+        phrase_left(t, status, w->seats[p]->program);
     else if (quit & QUIT_ALONE)
         text_add(t, "has met a failure of the comm and takes part no more");
 }

@@ -45,13 +45,14 @@ class Programs(Case):
         (one, said), (two, heard) = pair("world.barrier()", WAITS)
         self.assertEqual((one, said, two), (0, "", 1))
         self.assertIn("(0,)", heard)
-        self.assertIn("left", heard)
+        self.assertRegex(heard, r" left\n")
 
     def test_exception(self):
         (one, said), (two, heard) = pair("world.barrier()\nraise KeyError('mine')", WAITS)
         self.assertEqual((one, two), (1, 1))
         self.assertIn("KeyError: 'mine'", said)
         self.assertIn("(0,)", heard)
+        self.assertIn(" left, exit status 1: as after an uncaught exception", heard)
 
     def test_killed(self):
         (one, _), (two, heard) = pair("world.barrier()\nos.kill(os.getpid(), 9)", WAITS)

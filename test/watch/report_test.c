@@ -112,7 +112,7 @@ static int odd_one(tutti_comm *world, tutti_comm *half, struct team *team, float
     switch (scene) {
     case DIES: raise(SIGKILL); return 0;
     case EXITS: _exit(7);
-    case ENDS_BY_EXIT: exit(0);
+    case ENDS_BY_EXIT: exit(3);
     case RETURNS: return 1;
     case FINALIZES: tutti_finalize(world); return 1;
     case FREES: return tutti_comm_free(half) ? -1 : 1;
@@ -237,7 +237,7 @@ static void three_ways_of_leaving(void **state)
         struct team *team = play(ways[i], "left");
         expect_errors(team, -EOWNERDEAD);
         must_say(team, 0, "rank 1 (pid ");
-        must_say(team, 0, " left\n");
+        must_say(team, 0, ways[i] == ENDS_BY_EXIT ? " left, exit status 3\n" : " left");
         must_not_say(team, 0, "died");
         if (ways[i] == FINALIZES)
             must_say(team, 0, "after finalize at watch/report_test.c:");
