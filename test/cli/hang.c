@@ -127,11 +127,30 @@ static void hang_dead(void)
     sleep_on();
 }
 
+/* Not a hang: what ps_test.sh looks at, a comm that has failed under ranks that go on. */
+static void hang_mismatch(void)
+{
+    float x = 1;
+    if (rank == 2) tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_SUM, world, NULL);
+    else tutti_barrier(world, NULL);
+    sleep_on();
+}
+
+static void hang_aborted(void)
+{
+    tutti_comm *other;
+    if (tutti_comm_split(world, 0, rank, &other) < 0) exit(1);
+    if (rank == 2) tutti_comm_abort(other, "enough");
+    else tutti_barrier(other, NULL);
+    sleep_on();
+}
+
 static const struct { const char *name; void (*go)(void); } ways[] = {
     { "missing", hang_missing }, { "call", hang_call }, { "comm", hang_comm },
     { "crossed", hang_crossed }, { "stopped", hang_stopped }, { "read", hang_read },
     { "message", hang_message }, { "turn", hang_turn }, { "key", hang_key },
-    { "deadline", hang_deadline }, { "dead", hang_dead },
+    { "deadline", hang_deadline }, { "dead", hang_dead }, { "mismatch", hang_mismatch },
+    { "aborted", hang_aborted },
 };
 
 int main(int argc, char **argv)

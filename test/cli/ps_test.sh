@@ -159,6 +159,35 @@ exits 2 "with a dead rank"
 shows '^  kept by: rank 2: died, killed by signal 9 \(SIGKILL\), last: all_reduce'
 end
 
+# ---- a comm that has failed, under ranks that live on
+fails() {  # WAY PATTERN
+  : >"$here/job"
+  "$tutti" run --grace 1h -n 3 "$TUTTI_BUILD/test/cli/hang" "$1" >"$here/job" 2>&1 </dev/null &
+  job=$!
+  met() {
+    pid=$(pgrep -x -P "$job" hang | head -1)
+    [ -n "$pid" ] && look ps "$pid" && false
+    [ "$code" = 3 ]
+  }
+  code=0
+  eventually met || fail "no failed comm is shown: $1"
+  look ps "$pid" --all
+  exits 3 "of each rank of: $1"
+  shows "3 ranks, failed \($2\)\$"
+  look ps "$pid" --json
+  shows '"status":3'
+  shows "\"failure\":\"$2\""
+  look why "$pid"
+  exits 3 "of a comm that has failed: $1"
+  lines 5
+  shows "3 ranks, failed \($2\): nobody waits\$"
+  end 2>"$here/end"
+}
+ranks() { pgrep -P "$job"; }
+fails mismatch 'world has failed: the ranks called different things \(rank 2\)'
+fails aborted 'comm [0-9]+ has failed: a rank aborted \(rank 2\)'
+ranks() { pgrep -x -P "$job" actor; }
+
 # ---- all is well
 stall 2 1 meet
 look ps "$pid"
