@@ -36,6 +36,7 @@ struct relay_source {
     int fd;                              /* -1: ended, or not there yet */
     struct relay_queue *queue;
     struct line_splitter lines;
+    struct report_hold hold;             /* of stderr */
     unsigned slots;                      /* writes that fit into the pipe */
     unsigned ahead;                      /* writes read before their signal came */
     /* its places in the queue; the next `empty` of them have no write */
@@ -50,7 +51,7 @@ static bool same_place(int a, int b)
 
 int relay_begin(struct relay *r, int writes, bool tag)
 {
-    *r = (struct relay){ .writes = writes, .tag = tag };
+    *r = (struct relay){ .writes = writes, .tag = tag, .same = { .due_ns = UINT64_MAX } };
     output_stream_open(&r->outlets[0], STDOUT_FILENO);
     output_stream_open(&r->outlets[1], STDERR_FILENO);
     r->out = &r->outlets[0];
@@ -80,6 +81,7 @@ int relay_gather(struct relay *r, int size)
     r->sources = calloc((size_t)size * 2, sizeof *r->sources);
     if (!r->sources)
         return -ENOMEM;
+    same_reports_begin(&r->same, size);
     for (int i = 0; i < 2 * size; i++) {
         struct relay_source *s = &r->sources[i];
         s->fd = -1;
@@ -152,8 +154,33 @@ int relay_pipes(struct relay *r, int rank, int ends[2])
 
 /* ---- reading ---- */
 
+static void source_show(struct relay_source *s, const char *bytes, size_t n)
+{
+    if (n)
+        line_splitter_take(&s->lines, bytes, n);
+}
+
+static void source_release(struct relay_source *s)
+{
+    size_t n;
+    const char *held = same_reports_release(&s->hold, &n);
+    source_show(s, held, n);
+}
+
+/* The bytes of one write. */
+static void source_take(struct relay *r, struct relay_source *s, size_t n)
+{
+    int at = (int)(s - r->sources);
+    const char *bytes = r->packet;
+    if (at % 2 || r->tty)
+        bytes = same_reports_take(&r->same, &s->hold, at / 2, bytes, &n);
+    source_show(s, bytes, n);
+}
+
 static void source_end(struct relay *r, struct relay_source *s)
 {
+    source_release(s);
+    free(s->hold.text);
     line_splitter_end(&s->lines);
     r->by_fd[s->fd] = NULL;
     close(s->fd);
@@ -165,20 +192,27 @@ static void source_end(struct relay *r, struct relay_source *s)
  * nothing now. */
 static bool read_one(struct relay *r, struct relay_source *s)
 {
-    bool any = false;
-    for (int packets = 0; packets < SLOTS_MOST && s->fd >= 0; packets++) {
-        ssize_t n = read(s->fd, r->packet, r->packet_room);
+    bool any = false, more = true, over = false;
+    size_t used = 0;
+    for (int packets = 0; packets < SLOTS_MOST && more; packets++) {
+        ssize_t n = read(s->fd, r->packet + used, r->packet_room - used);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
-        if (n <= 0) {
-            source_end(r, s);
+        over = n <= 0;
+        if (over)
             break;
-        }
         any = true;
-        line_splitter_take(&s->lines, r->packet, (size_t)n);
-        if ((size_t)n < memory_page() || !output_stream_has_room(s->lines.out))
-            break;
+        used += (size_t)n;
+        more = (size_t)n >= memory_page() && output_stream_has_room(s->lines.out);
+        if (r->packet_room - used < memory_page()) {
+            source_take(r, s, used);
+            used = 0;
+        }
     }
+    if (used)
+        source_take(r, s, used);
+    if (over)
+        source_end(r, s);
     return any;
 }
 
@@ -270,6 +304,19 @@ int relay_poll(struct relay *r, struct pollfd *polls)
     return n;
 }
 
+static uint64_t prompt_due(const struct relay *r)
+{
+    const struct relay_source *s = r->sources;
+    return r->prompts && s && s->lines.used ? s->lines.since_ns + PROMPT_NS : UINT64_MAX;
+}
+
+static void tell_same(struct relay *r)
+{
+    char said[512];
+    while (same_reports_tell(&r->same, said, sizeof said))
+        relay_say(r, "tutti run: %s", said);
+}
+
 void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t now_ns)
 {
     take_signals(r);
@@ -287,8 +334,13 @@ void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t no
         if (read_one(r, s))
             s->ahead++;
     }
-    if (now_ns >= relay_due(r))
+    if (now_ns >= prompt_due(r))
         line_splitter_show(&r->sources[0].lines);
+    for (int i = 0; r->sources && i < 2 * r->size; i++)
+        if (now_ns >= same_reports_due(&r->sources[i].hold))
+            source_release(&r->sources[i]);
+    if (now_ns >= r->same.due_ns)
+        tell_same(r);
     output_stream_write(r->out);
     if (r->err != r->out)
         output_stream_write(r->err);
@@ -296,8 +348,13 @@ void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t no
 
 uint64_t relay_due(const struct relay *r)
 {
-    const struct relay_source *s = r->sources;
-    return r->prompts && s && s->lines.used ? s->lines.since_ns + PROMPT_NS : UINT64_MAX;
+    uint64_t due = prompt_due(r);
+    due = r->same.due_ns < due ? r->same.due_ns : due;
+    for (int i = 0; r->sources && i < 2 * r->size; i++) {
+        uint64_t held = same_reports_due(&r->sources[i].hold);
+        due = held < due ? held : due;
+    }
+    return due;
 }
 
 /* What was written to a terminal takes a moment to come through. */
@@ -328,6 +385,8 @@ void relay_finish(struct relay *r)
         if (s->fd >= 0)
             source_end(r, s);
     }
+    tell_same(r);
+    same_reports_end(&r->same);
     free(r->sources);
     free(r->by_fd);
     r->sources = NULL;

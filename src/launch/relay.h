@@ -22,6 +22,7 @@
 #define TUTTI_LAUNCH_RELAY_H
 
 #include "launch/output_stream.h"
+#include "launch/same_reports.h"
 
 #include <poll.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ struct relay {
     bool tag, prompts;
     bool tty;                            /* a terminal for each rank, in place of two pipes */
     int size, open;                      /* ranks; pipes that have not ended */
+    struct same_reports same;
     struct relay_source *sources;        /* 2 per rank */
     struct relay_source **by_fd;
     int by_fd_room;
@@ -60,8 +62,8 @@ void relay_finish(struct relay *r);  /* reads what is there, unfinished lines as
 int  relay_polls(const struct relay *r);
 int  relay_poll(struct relay *r, struct pollfd *polls);
 void relay_round(struct relay *r, const struct pollfd *polls, int n, uint64_t now_ns);
-/* When to show an unfinished line of rank 0, because it may be a prompt; UINT64_MAX: there is
- * none. */
+/* When to show what is held back: an unfinished line of rank 0, which may be a prompt; the
+ * beginning of a report; UINT64_MAX: there is none. */
 uint64_t relay_due(const struct relay *r);
 
 /* True: the reader of an output is gone (EPIPE), and what was to be written there is lost. */

@@ -31,6 +31,11 @@ for round in 1 2 3 4 5; do
 " [123] (other )?ranks? "
   done
 done
+# A report is shown once, with the numbers of the others that had the same.
+run -n 4 "$actor" lose 1 exit
+[ "$(grep -c '^  without it no rank can finish barrier #2' "$here/err")" = 1 ] ||
+  fail "one report of three survivors"
+says '^tutti run: (2 other|1 other|1 more) ranks? said the same as rank [023]: [023]'
 for how in exit _exit; do
   run -n 4 "$actor" lose 1 $how
   exits 3 "of rank 1 by $how"
