@@ -11,7 +11,7 @@
  *     <build>/test/gpu/ptx_print f32 sum >sum.ptx && ptxas -arch=sm_70 -v -o sum.cubin sum.ptx
  *     for f in $(<build>/test/gpu/ptx_print --all DIR); do ptxas -arch=sm_90 -o out.cubin $f; done
  *
- * (CUDA 13's ptxas begins with -arch=sm_75.) */
+ * (CUDA 13's ptxas begins with -arch=sm_75; gpu.ptxas does that for all.) */
 #ifndef TUTTI_GPU_PTX_H
 #define TUTTI_GPU_PTX_H
 

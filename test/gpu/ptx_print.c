@@ -1,5 +1,6 @@
 /* Prints the text of a kernel, for people and for ptxas:
  *     ptx_print f32 sum           to stdout
+ *     ptx_print --module          all of them as one module, to stdout
  *     ptx_print --all DIRECTORY   all of them, into DIRECTORY/<kernel>.ptx, and their paths
  *                                 to stdout */
 #include "fold/fold.h"
@@ -33,11 +34,29 @@ static int write_all(const char *folder)
     return 0;
 }
 
+static int write_module(void)
+{
+    struct text text = TEXT_IN(room);
+    text_clear(&text);
+    ptx_module(&text);
+    fputs(room, stdout);
+    for (int type = 0; type <= TUTTI_F8E5M2; type++)
+        for (int op = 0; op <= TUTTI_PREMUL_SUM; op++) {
+            text_clear(&text);
+            if (ptx_kernel(&text, (tutti_type)type, (tutti_op)op) == 0)
+                fputs(room, stdout);
+        }
+    return fflush(stdout) != 0;
+}
+
 int main(int argc, char **argv)
 {
     struct text text = TEXT_IN(room);
+    if (argc == 2 && strcmp(argv[1], "--module") == 0)
+        return write_module();
     if (argc != 3) {
-        fprintf(stderr, "ptx_print TYPE OPERATION, or ptx_print --all DIRECTORY\n");
+        fprintf(stderr, "ptx_print TYPE OPERATION, ptx_print --module, or ptx_print --all "
+                        "DIRECTORY\n");
         return 2;
     }
     if (strcmp(argv[1], "--all") == 0)
