@@ -267,8 +267,15 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
                        unsigned block_z, unsigned shared_bytes, CUstream stream, \
                            void **parameters, void **extra))
 
+/* Likewise, of later drivers: NULL in the others. */
+#define CUDA_LATER_SYMBOLS(X) \
+    /* R515 (CUDA 11.7) */ \
+    X(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr at, uint32_t value, unsigned flags))
+
+#define CUDA_ALL_SYMBOLS(X) CUDA_SYMBOLS(X) CUDA_LATER_SYMBOLS(X)
+
 #define CUDA_FIELD_(symbol, parameters) CUresult (*symbol) parameters;
-struct cuda_api { CUDA_SYMBOLS(CUDA_FIELD_) };       /* filled by gpu/driver */
+struct cuda_api { CUDA_ALL_SYMBOLS(CUDA_FIELD_) };   /* filled by gpu/driver */
 #undef CUDA_FIELD_
 
 #endif

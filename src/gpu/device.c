@@ -5,12 +5,16 @@
  * thread, since the stream may be gone later. */
 #include "gpu/device.h"
 
+#include "base/clock.h"
+#include "gpu/calm.h"
 #include "gpu/segment.h"
 #include "gpu/streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ASK_NS = 20000 };          /* between two questions whether the caller's stream is ready */
 
 static bool buffer_holds(const struct device_buffer *b, const void *at)
 {
@@ -198,16 +202,23 @@ int device_ready(struct coll *c)
     struct device_call *d = c->gpu.call;
     if (!d->before)
         return DONE;
-    struct text why = TEXT_IN(d->streams->words);
-    text_clear(&why);
-    if (gpu_enter(d->gpu, &why) < 0)
-        return device_failed(c, -EIO);
-    CUresult error = gpu_api(d->gpu)->cuEventQuery(d->before);
-    gpu_leave(d->gpu);
+    uint64_t now = clock_ns();
+    if (now - d->asked < ASK_NS)
+        return watch_poll(&c->op);
+    d->asked = now;
+    const char *function = "cuThreadExchangeStreamCaptureMode";
+    CUresult error = calm_begin(gpu_api(d->gpu));
+    if (!error) {
+        function = "cuEventQuery";
+        error = gpu_api(d->gpu)->cuEventQuery(d->before);
+        calm_end(gpu_api(d->gpu));
+    }
     if (error == CUDA_ERROR_NOT_READY)
         return watch_poll(&c->op);
+    struct text why = TEXT_IN(d->streams->words);
+    text_clear(&why);
     if (error)
-        return device_failed(c, gpu_failed(d->gpu, "cuEventQuery", error, &why));
+        return device_failed(c, gpu_failed(d->gpu, function, error, &why));
     before_drop(d);
     return DONE;
 }

@@ -35,6 +35,7 @@ struct device_call {
     bool in_device, out_device;
     /* recorded in the caller's stream at the call; NULL: nothing to wait for */
     CUevent before;
+    uint64_t asked;                                  /* clock_ns of the last look at it */
     /* that event's context if it is not the gpu's own, else NULL */
     CUcontext foreign;
 

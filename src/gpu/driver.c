@@ -75,6 +75,11 @@ const char *driver_bind(struct cuda_api *call, void *(*look)(void *library, cons
         missing = #symbol;
     CUDA_SYMBOLS(BIND_)
 #undef BIND_
+#define BIND_(symbol, parameters) \
+    found = look(library, #symbol); \
+    bind_one(&call->symbol, sizeof call->symbol, found);
+    CUDA_LATER_SYMBOLS(BIND_)
+#undef BIND_
     return missing;
 }
 

@@ -138,6 +138,17 @@ int staging_bounce(struct gpu *gpu, struct bounce *bounce, size_t bytes, struct 
     return 0;
 }
 
+int staging_seen(struct gpu *gpu, const struct bounce *bounce, CUdeviceptr *at, struct text *why)
+{
+    if (!bounce->pin || !bounce->pin->registered)
+        return -ENOTSUP;
+    CUresult error = gpu_api(gpu)->cuMemHostGetDevicePointer_v2(at, bounce->at, 0);
+    if (!error)
+        return 0;
+    return pin_harmless(error) ? -ENOTSUP
+                               : gpu_failed(gpu, "cuMemHostGetDevicePointer", error, why);
+}
+
 void staging_bounce_free(struct bounce *bounce)
 {
     staging_unpin(bounce->pin);

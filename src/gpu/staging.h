@@ -29,6 +29,8 @@ enum { BOUNCE_PINNED_MOST = 16 << 20 };              /* larger than this: plain 
 /* Makes room for at least that many bytes; the old content is lost. Within gpu_enter. 0, -ENOMEM,
  * -EIO. */
 int  staging_bounce(struct gpu *gpu, struct bounce *bounce, size_t bytes, struct text *why);
+/* The device's address of it. 0; -ENOTSUP: it has none; -EIO. Within gpu_enter. */
+int  staging_seen(struct gpu *gpu, const struct bounce *bounce, CUdeviceptr *at, struct text *why);
 void staging_bounce_free(struct bounce *bounce);
 
 #endif

@@ -1,16 +1,23 @@
-/* The host sees the end of copies by events, one after each round. So a rank tells peers that a
- * copy has ended only after it has. The streams have the greatest priority: what other ranks wait
+/* The host sees the end of copies by marks, one after each round. So a rank tells peers that a copy
+ * has ended only after it has. A mark is a number that the device writes into a word of host
+ * memory: to look costs no call of the driver, whose lock the program's launches need. If nothing
+ * comes, the driver is asked now and then whether the context lives. Where the driver cannot write
+ * words, or such memory cannot be registered, marks are events.
+ *
+ * The streams have the greatest priority: what other ranks wait
  * for does not stand behind the program's kernels, which go on beside it (kernels.c). */
 #include "gpu/streams.h"
 
 #include "base/clock.h"
+#include "gpu/calm.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { BACKOFF_NS = 1000000000, BACKOFF_NAP_NS = 50000 };
+enum { BACKOFF_NS = 1000000000, BACKOFF_NAP_NS = 50000, ASK_NS = 1000000 };
+enum { WORD_APART = 128, WORDS_BYTES = 2 * WORD_APART };
 
 static int streams_failed(struct device_streams *streams, const char *function, CUresult error)
 {
@@ -52,6 +59,7 @@ static void streams_free(struct device_streams *streams)
             gpu_leave(streams->gpu);
         }
     }
+    staging_bounce_free(&streams->words_of_marks);
     gpu_close(streams->gpu);
     free(streams);
 }
@@ -63,6 +71,38 @@ static void vector_close(struct tutti_comm *comm)
         comm->gpu.streams = streams->next;
         streams_free(streams);
     }
+}
+
+/* Tries whether the device can write words. 0: it can, or there are events instead. */
+static int marks_begin(struct device_streams *streams, struct text *why)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    CUdeviceptr seen = 0;
+    int r = call->cuStreamWriteValue32_v2
+        ? staging_bounce(streams->gpu, &streams->words_of_marks, WORDS_BYTES, why)
+        : -ENOTSUP;
+    if (r == 0)
+        r = staging_seen(streams->gpu, &streams->words_of_marks, &seen, why);
+    for (int s = 0; s < 2 && r == 0; s++) {
+        CUresult error = call->cuStreamWriteValue32_v2(streams->side[s].stream,
+                                                       seen + (CUdeviceptr)s * WORD_APART, 0, 0);
+        if (error)
+            r = error == CUDA_ERROR_NOT_SUPPORTED || error == CUDA_ERROR_INVALID_VALUE
+                ? -ENOTSUP
+                : gpu_failed(streams->gpu, "cuStreamWriteValue32", error, why);
+    }
+    for (int s = 0; s < 2; s++) {
+        struct streams_stream *stream = &streams->side[s];
+        if (r == 0) {
+            stream->word = (shared32 *)(void *)(streams->words_of_marks.at + s * WORD_APART);
+            stream->word_seen = seen + (CUdeviceptr)s * WORD_APART;
+        }
+        for (int i = 0; i < STREAM_MARKS && r == -ENOTSUP; i++) {
+            int made = gpu_event(streams->gpu, &stream->mark[i], why);
+            r = made < 0 ? made : r;
+        }
+    }
+    return r == -ENOTSUP ? 0 : r;
 }
 
 static int streams_begin(struct device_streams *streams)
@@ -81,9 +121,9 @@ static int streams_begin(struct device_streams *streams)
                                                  greatest);
         if (error)
             r = gpu_failed(streams->gpu, "cuStreamCreateWithPriority", error, &why);
-        for (int i = 0; i < STREAM_MARKS && r == 0; i++)
-            r = gpu_event(streams->gpu, &streams->side[s].mark[i], &why);
     }
+    if (r == 0)
+        r = marks_begin(streams, &why);
     gpu_leave(streams->gpu);
     return r;
 }
@@ -192,45 +232,80 @@ bool streams_room(const struct device_streams *streams, int side)
 
 int streams_mark(struct device_streams *streams, int side)
 {
+    const struct cuda_api *call = gpu_api(streams->gpu);
     struct streams_stream *s = &streams->side[side];
+    const char *function = s->word ? "cuStreamWriteValue32" : "cuEventRecord";
     int r = streams_enter(streams);
     if (r < 0)
         return r;
-    CUresult error =
-        gpu_api(streams->gpu)->cuEventRecord(s->mark[s->marks % STREAM_MARKS], s->stream);
+    CUresult error = s->word
+        ? call->cuStreamWriteValue32_v2(s->stream, s->word_seen, (uint32_t)(s->marks + 1),
+                                        0)                           /* E78 release */
+        : call->cuEventRecord(s->mark[s->marks % STREAM_MARKS], s->stream);
     gpu_leave(streams->gpu);
     if (error)
-        return streams_failed(streams, "cuEventRecord", error);
+        return streams_failed(streams, function, error);
     s->marks++;
+    s->asked = clock_ns();
     return 0;
+}
+
+/* The driver's answer about a stream, or about the oldest mark that has not passed. No context need
+ * be current for it. */
+static int streams_ask(struct device_streams *streams, const struct streams_stream *s,
+                       CUresult *answer)
+{
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    const char *function = "cuThreadExchangeStreamCaptureMode";
+    *answer = calm_begin(call);
+    if (!*answer) {
+        function = s->word ? "cuStreamQuery" : "cuEventQuery";
+        *answer = s->word ? call->cuStreamQuery(s->stream)
+                          : call->cuEventQuery(s->mark[s->passed % STREAM_MARKS]);
+        calm_end(call);
+    }
+    return *answer && *answer != CUDA_ERROR_NOT_READY ? streams_failed(streams, function, *answer)
+                                                      : 0;
+}
+
+static int passed_words(struct device_streams *streams, struct streams_stream *s)
+{
+    CUresult answer;
+    uint32_t seen = load_acquire32(s->word);                         /* E78 acquire */
+    s->passed += seen - (uint32_t)s->passed;
+    if (s->passed == s->marks || clock_ns() - s->asked < ASK_NS)
+        return 0;
+    s->asked = clock_ns();
+    return streams_ask(streams, s, &answer);
+}
+
+static int passed_events(struct device_streams *streams, struct streams_stream *s)
+{
+    CUresult answer = CUDA_SUCCESS;
+    int r = 0;
+    while (s->passed < s->marks && (r = streams_ask(streams, s, &answer)) == 0 && !answer)
+        s->passed++;
+    return r;
 }
 
 int streams_passed(struct device_streams *streams, int side, uint64_t *passed)
 {
     struct streams_stream *s = &streams->side[side];
-    CUresult error = 0;
-    if (s->passed < s->marks) {
-        int r = streams_enter(streams);
-        if (r < 0)
-            return r;
-        while (s->passed < s->marks
-               && (error = gpu_api(streams->gpu)->cuEventQuery(s->mark[s->passed % STREAM_MARKS]))
-                   == 0)
-            s->passed++;
-        gpu_leave(streams->gpu);
-    }
+    int r = 0;
+    if (s->passed < s->marks)
+        r = s->word ? passed_words(streams, s) : passed_events(streams, s);
     *passed = s->passed;
-    return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuEventQuery", error)
-                                                  : 0;
+    return r;
 }
 
 int streams_lives(struct device_streams *streams)
 {
-    int r = streams_enter(streams);
-    if (r < 0)
-        return r;
-    CUresult error = gpu_api(streams->gpu)->cuStreamQuery(streams->side[STREAM_OUT].stream);
-    gpu_leave(streams->gpu);
+    const struct cuda_api *call = gpu_api(streams->gpu);
+    CUresult error = calm_begin(call);
+    if (!error) {
+        error = call->cuStreamQuery(streams->side[STREAM_OUT].stream);
+        calm_end(call);
+    }
     return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuStreamQuery", error)
                                                   : 0;
 }

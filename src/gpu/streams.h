@@ -3,7 +3,10 @@
  * Owns: tutti_comm.gpu.streams. The first operation with buffers on that GPU makes it; it closes
  *       with the comm.
  * Never: waits, except in streams_drain; shares a stream between comms, so one comm's copies never
- *        stand behind another's. */
+ *        stand behind another's.
+ *
+ * E78 passed: the device writes a mark's number into a word of host memory, behind all that the
+ *    stream was given before (release, by CUDA). The host loads it (acquire). */
 #ifndef TUTTI_GPU_STREAMS_H
 #define TUTTI_GPU_STREAMS_H
 
@@ -23,10 +26,14 @@ struct device_streams {
     struct device_streams *next;
     struct streams_stream {
         CUstream stream;
-        CUevent mark[STREAM_MARKS];
+        /* where the device writes the numbers of marks that it has come to; NULL: */
+        shared32 *word;
+        CUdeviceptr word_seen;                       /* the device's address of it */
+        CUevent mark[STREAM_MARKS];                  /* events instead */
         uint64_t marks, passed;
+        uint64_t asked;             /* clock_ns when the driver was last asked, or a mark put */
     } side[2];
-    struct bounce bounce[2];
+    struct bounce bounce[2], words_of_marks;
     struct device_slots slots;
     struct pin **pipelines;             /* [ranks of the comm] */
     bool busy;                          /* something may be under way */

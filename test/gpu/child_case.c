@@ -165,7 +165,7 @@ static void look_up_all(void *library)
     found = dlsym(library, #symbol); \
     must(found != NULL, #symbol); \
     memcpy(&cu.symbol, &found, sizeof found);
-    CUDA_SYMBOLS(BIND_)
+    CUDA_ALL_SYMBOLS(BIND_)
 #undef BIND_
 #define BIND_(symbol, parameters) \
     found = dlsym(library, #symbol); \

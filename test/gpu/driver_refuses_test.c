@@ -319,7 +319,7 @@ static void test_staging(void **state)
           "cuStreamCreateWithPriority: CUDA_ERROR_OUT_OF_MEMORY (2)" },
         { "cuStreamCreateWithPriority:2:2", -ENOMEM,
           "cuStreamCreateWithPriority: CUDA_ERROR_OUT_OF_MEMORY (2)" },
-        { "cuEventCreate:3:2", -ENOMEM,
+        { "cuStreamWriteValue32:1:801,cuEventCreate:3:2", -ENOMEM,
           "cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },
         { "cuMemcpyDtoHAsync:1:2", -ENOMEM,
           "cuMemcpyDtoHAsync: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory" },

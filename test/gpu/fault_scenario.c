@@ -13,7 +13,7 @@
 enum { SMALL = 3, LARGE = 40000, LIFE_S = 90 };
 
 #define NAME_(symbol, parameters) #symbol,
-const char *const scenario_symbols[SCENARIO_SYMBOLS] = { CUDA_SYMBOLS(NAME_) };
+const char *const scenario_symbols[SCENARIO_SYMBOLS] = { CUDA_ALL_SYMBOLS(NAME_) };
 #undef NAME_
 
 struct scenario_fault scenario_fault;

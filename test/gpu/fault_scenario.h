@@ -22,7 +22,7 @@ enum {
 };
 
 #define SCENARIO_COUNT_(symbol, parameters) SCENARIO_AT_##symbol,
-enum { CUDA_SYMBOLS(SCENARIO_COUNT_) SCENARIO_SYMBOLS };
+enum { CUDA_ALL_SYMBOLS(SCENARIO_COUNT_) SCENARIO_SYMBOLS };
 extern const char *const scenario_symbols[SCENARIO_SYMBOLS];
 
 struct scenario_told {

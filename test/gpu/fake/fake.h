@@ -19,7 +19,7 @@
 
 #pragma GCC visibility push(default)
 #define FAKE_PROTOTYPE_(symbol, parameters) CUresult symbol parameters;
-CUDA_SYMBOLS(FAKE_PROTOTYPE_)
+CUDA_ALL_SYMBOLS(FAKE_PROTOTYPE_)
 CUDA_MORE(FAKE_PROTOTYPE_)
 #define FAKE_HOOK_PROTOTYPE_(type, name, parameters) type name parameters;
 FAKE_HOOKS(FAKE_HOOK_PROTOTYPE_)
@@ -95,7 +95,7 @@ struct CUctx_st {
     const int *draining;                    /* by its mark, the thread in context_drain */
 };
 
-enum op_kind { OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_KERNEL, OP_FAULT };
+enum op_kind { OP_COPY, OP_SET, OP_RECORD, OP_WAIT, OP_KERNEL, OP_WORD, OP_FAULT };
 
 /* begin: an offset in the memory, or a host address. */
 struct touch { struct range *range; uint64_t begin, end; bool write; struct pending *pending; };
@@ -126,6 +126,9 @@ struct op {
     CUresult error;                                  /* OP_FAULT: what becomes of the context */
     struct ptx_launch *launch;
     struct CUevent_st *event;
+    /* OP_WORD: the word, its value, and what the host knows when it has that */
+    uint32_t *word, number;
+    struct order *told;
 };
 
 struct CUstream_st {

@@ -121,7 +121,15 @@ static void op_free(struct op *op)
     if (op->launch)
         free(op->launch->window);
     free(op->launch);
+    free(op->told);
     free(op);
+}
+
+/* Who looks at the word and when is not seen here: the host is taken to know at once. */
+static void tell(struct op *op)
+{
+    __atomic_store_n(op->word, op->number, __ATOMIC_RELEASE);
+    order_join(&fake.host, op->told);
 }
 
 static void finish(struct CUstream_st *stream, struct op *op)
@@ -130,6 +138,8 @@ static void finish(struct CUstream_st *stream, struct op *op)
         context_poison(stream->context, op->error);
     if (op->kind == OP_RECORD && op->event->stream == stream && op->event->seq == op->seq)
         op->event->time_ns = fake_now();
+    if (op->kind == OP_WORD && !stream->context->error)
+        tell(op);
     order_done(op);
     stream->first = op->next;
     if (!stream->first)
@@ -349,6 +359,31 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     if (stream)
         stream->destroyed = true;
     return error;
+}
+
+/* Of registered memory of the host only, which is all that we ask for. */
+CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr at, uint32_t value, unsigned flags)
+{
+    ENTER;
+    struct CUstream_st *stream = NULL;
+    CUresult error = stream_of(handle, true, &stream);
+    if (error)
+        return error;
+    struct range *r = address_is_ours(at) ? range_of(at) : NULL;
+    if (!r || r->kind != RANGE_HOST || at % sizeof value || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct op *op = op_new(OP_WORD, __func__);
+    op->word = (uint32_t *)(void *)range_see(r, at);
+    op->number = value;
+    op->told = malloc(sizeof *op->told);
+    if (!op->told)
+        abort();
+    struct order *told = op->told;
+    bool kept = !stream->capture;
+    stream_enqueue(stream, op);         /* the worker cannot take it up: we have the lock */
+    if (kept)
+        *told = stream->order;
+    return 0;
 }
 
 CUresult cuStreamSynchronize(CUstream handle)
