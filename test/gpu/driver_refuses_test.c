@@ -159,14 +159,15 @@ static void test_exclusive(void **state)
 
 /* ---- freed too early ------------------------------------------------------------------------- */
 
-/* In the caller's stream stands what holds the operation up: meanwhile its buffer is freed, before
- * anybody could open it. */
+/* In the caller's stream stands what holds the operation up: meanwhile its buffer is freed, by an
+ * allocator that waits for nothing, before anybody could read it. */
 static int freed_in_operation(tutti_comm *world, int rank)
 {
     CUstream stream;
     tutti_work *work = NULL;
     tutti_call call = { .work = &work };
     tutti_comm *left;
+    setenv("FAKE_CUDA_DRAIN", "0", 1);
     YES(begin() == 0);
     IS(on_device(world), 0);
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -223,6 +224,7 @@ static int freed_before_call(tutti_comm *world, int rank)
 static int freed_while_lent(tutti_comm *world, int rank)
 {
     YES(begin() == 0);
+    IS(tutti_register(address(recv), BYTES_, world), 0);
     for (int round = 0; round < 3; round++) {
         CUdeviceptr was = send;
         IS(tutti_register(address(send), BYTES_, world), 0);
@@ -237,6 +239,8 @@ static int freed_while_lent(tutti_comm *world, int rank)
         IS(on_device(world), 0);
         IS(on_device(world), 0);
     }
+    IS(tutti_barrier(world, NULL), 0);
+    IS(tutti_unregister(address(recv), world), 0);
     IS(tutti_barrier(world, NULL), 0);
     OK(cu.cuMemFree_v2(send));
     OK(cu.cuMemFree_v2(recv));

@@ -23,6 +23,7 @@
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
  *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is
  *                            not looked at
+ * FAKE_CUDA_DRAIN is 1 unless it is set to 0.
  *
  * Streams are threads. The NULL stream is CUDA's legacy default stream: an operation in it waits
  * for all earlier ones in the context's blocking streams, and theirs for its earlier ones; streams
@@ -84,7 +85,7 @@ CUresult cuInit(unsigned flags)
     fake.report_only = environment_is("FAKE_CUDA_MISUSE", "report");
     fake.pinned_only = environment_is("FAKE_CUDA_PINNED", "require");
     fake.no_poison = environment_is("FAKE_CUDA_POISON", "0");
-    fake.drain = environment_is("FAKE_CUDA_DRAIN", "1");
+    fake.drain = !environment_is("FAKE_CUDA_DRAIN", "0");
     fake.pid = getpid();
     fake.ready = true;
     return 0;

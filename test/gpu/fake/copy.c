@@ -72,19 +72,25 @@ struct fake_copied fakeCopied(const char *symbol)
     return copied;
 }
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
-                     const char *call)
+/* How many of these bytes lie in one mapping of cuMemCreate's memory; all of them elsewhere. */
+static size_t together(CUdeviceptr at, size_t bytes)
 {
-    struct CUstream_st *stream = NULL;
+    const struct range *r = address_is_ours(at) ? range_of(at) : NULL;
+    return r && r->kind == RANGE_MAPPED && r->end - at < bytes ? (size_t)(r->end - at) : bytes;
+}
+
+static size_t piece_of(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    size_t a = together(to, bytes), b = together(from, bytes);
+    return a < b ? a : b;
+}
+
+static CUresult copy_piece(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                           struct CUstream_st *stream, const char *call)
+{
     struct side into, out;
-    CUresult error = stream_of(handle, true, &stream);
-    if (error || !bytes)
-        return error;
-    error = side_of(to, bytes, true, call, &into);
-    if (!error)
-        error = side_of(from, bytes, false, call, &out);
-    if (error)
-        return error;
+    side_of(to, bytes, true, call, &into);
+    side_of(from, bytes, false, call, &out);
     bool pageable = !into.range || !out.range;
     if (pageable && fake.pinned_only)
         fake_misuse("missing registration", "%s with %zu bytes of host memory at %p", call, bytes,
@@ -100,6 +106,26 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream ha
         op_touch(op, into.range, into.begin, bytes, true);
     stream_enqueue(stream, op);
     return pageable ? stream_wait(stream, stream->enqueued) : 0;
+}
+
+/* Mappings side by side are one stretch of memory, here as there. */
+static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
+                     const char *call)
+{
+    struct CUstream_st *stream = NULL;
+    CUresult error = stream_of(handle, true, &stream);
+    for (size_t done = 0, n; !error && done < bytes; done += n) {
+        struct side side;
+        n = piece_of(to + done, from + done, bytes - done);
+        error = side_of(to + done, n, true, call, &side);
+        if (!error)
+            error = side_of(from + done, n, false, call, &side);
+    }
+    for (size_t done = 0, n; !error && done < bytes; done += n) {
+        n = piece_of(to + done, from + done, bytes - done);
+        error = copy_piece(to + done, from + done, n, stream, call);
+    }
+    return error;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)

@@ -141,11 +141,15 @@ static void touches(struct op *op, struct range *r, CUdeviceptr at, uint64_t byt
 static void argument(struct op *op, const struct CUctx_st *context, CUdeviceptr at, uint64_t bytes,
                      bool write)
 {
-    struct range *r = address_is_ours(at) ? range_of(at) : NULL;
-    if (r && bytes <= r->end - at && reaches(context, r, write))
-        touches(op, r, at, bytes, write);
-    else
-        op->error = op->error ? op->error : CUDA_ERROR_ILLEGAL_ADDRESS;
+    for (uint64_t n; bytes; at += n, bytes -= n) {   /* mappings may lie side by side */
+        struct range *r = address_is_ours(at) ? range_of(at) : NULL;
+        n = r && r->kind == RANGE_MAPPED && r->end - at < bytes ? r->end - at : bytes;
+        if (!r || n > r->end - at || !reaches(context, r, write) || op->touches == OP_RANGES) {
+            op->error = op->error ? op->error : CUDA_ERROR_ILLEGAL_ADDRESS;
+            return;
+        }
+        touches(op, r, at, n, write);
+    }
 }
 
 /* The bytes of an element: the first part of what stands behind the prefix is a type's name. */
