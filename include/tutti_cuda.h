@@ -9,9 +9,11 @@
  * have the same bits as those of host buffers.
  *
  * Peers can read device memory where it lies, where the system lets them (CUDA IPC). To open a
- * peer's memory takes up to a millisecond. Memory of tutti_cuda_alloc, and device memory of
- * tutti_register, stays open from its first operation on. All other memory is opened for each
- * operation and closed behind it, so that it may be freed at any time. */
+ * peer's memory takes up to a millisecond, and to close it waits for all kernels of the process.
+ * Memory of tutti_cuda_alloc, and device memory of tutti_register, stays open from its first
+ * operation on. All other memory is copied, on the device, to and from a staging of 32 MiB that a
+ * comm has there from its first such operation until it is freed. So it may be of any kind, and may
+ * be freed at any time. */
 #ifndef TUTTI_CUDA_H
 #define TUTTI_CUDA_H
 

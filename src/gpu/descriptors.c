@@ -1,6 +1,6 @@
-/* A descriptor is sent anew for each operation, since the receiver keeps none after it. That takes
- * 5 us for each peer; opening takes milliseconds. Descriptors that came and were not used stand in
- * a ring, so a peer that sends for ever fills no table. */
+/* A descriptor is sent for each operation until the receiver has opened the memory, since it keeps
+ * none. That takes 5 us for each peer. Descriptors that came and were not used stand in a ring, so
+ * a peer that sends for ever fills no table. */
 #include "gpu/descriptors.h"
 
 #include "os/handover.h"

@@ -259,12 +259,13 @@ int ipc_export_hand_out(struct ipc_export *share, const struct lent *lent, const
     struct lending *l = lending_find(share, lent->buffer);
     int r = l && l->handle.how == LENT_DESCRIPTOR ? 0 : -ENOENT;
     for (uint32_t p = 0; p < w->size && r == 0; p++) {
-        if (arena_one_process(&share->world->arena, watch_world_rank(w, p),
-                              (uint32_t)share->world->rank))
+        uint32_t rank = watch_world_rank(w, p);
+        /* who has it open needs none, and one that is not used would keep the memory */
+        if (arena_one_process(&share->world->arena, rank, (uint32_t)share->world->rank)
+            || loan_is_held(loan_of(share, l), rank))
             continue;
         int fd = kept_fd(&l->handle.file);
-        r = fd < 0 ? fd
-                   : descriptors_put(share->descriptors, watch_world_rank(w, p), lent->buffer, fd);
+        r = fd < 0 ? fd : descriptors_put(share->descriptors, rank, lent->buffer, fd);
         if (r < 0)
             text_add(why, "the descriptor of its memory could not be handed to rank %u: %s", p,
                      error_text(r));

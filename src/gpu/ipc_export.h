@@ -38,8 +38,8 @@ int ipc_export_lend(struct ipc_export *share, const struct cuda_api *call,
                     const struct driver_pointer *pointer, size_t length, struct lent *lent,
                     struct text *why);
 
-/* For memory that is lent by a descriptor: hands the descriptor to each member in another process,
- * before the arrival. 0 or -errno. */
+/* For memory that is lent by a descriptor: hands the descriptor to each member in another process
+ * that has not opened the memory yet, before the arrival. 0 or -errno. */
 int ipc_export_hand_out(struct ipc_export *share, const struct lent *lent, const struct watch *w,
                         struct text *why);
 

@@ -23,6 +23,11 @@ bool loan_is_called_back(const struct loan *loan)
     return load_relaxed64(&loan->state) & 1;         /* relaxed: our own word, under the lock */
 }
 
+bool loan_is_held(const struct loan *loan, uint32_t rank)
+{
+    return load_acquire32(&loan->held[rank / 32]) >> rank % 32 & 1;      /* E73 acquire */
+}
+
 bool loan_is_back(struct loan *loan, struct seat *seats, uint32_t size)
 {
     for (uint32_t i = 0; i < RANKS_MAX / 32; i++) {

@@ -15,6 +15,8 @@ void loan_call_back(struct loan *loan, uint64_t generation);
 bool loan_is_called_back(const struct loan *loan);
 /* True: nobody has it open. A rank that is gone does not count. */
 bool loan_is_back(struct loan *loan, struct seat *seats, uint32_t size);
+/* True: that rank has it open. */
+bool loan_is_held(const struct loan *loan, uint32_t rank);
 /* Sleeps until the loan, which was called back, is returned, or the time is over. Not under the
  * lock: those who return the loan may need it. */
 bool loan_await(struct loan *loan, struct seat *seats, uint32_t size,
