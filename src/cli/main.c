@@ -11,6 +11,7 @@ const struct verb verbs[] = {
     { "ps", "what the ranks of each job do, seen from another terminal", verb_ps },
     { "why", "what a job waits for, and which rank keeps it waiting", verb_why },
     { "trace", "what its ranks did last, for Perfetto, a browser, torchfrtrace", verb_trace },
+    { "late", "which ranks the others wait for, how often and by how much", verb_late },
     { "doctor", "what this machine has for ranks, and what is wrong with it", verb_doctor },
     { "perf", "how fast it is here, beside other systems", verb_perf },
     { "help", "this text, or that of a verb: tutti help run", verb_help },

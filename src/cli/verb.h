@@ -20,6 +20,7 @@ int verb_doctor(int argc, char **argv);
 int verb_ps(int argc, char **argv);
 int verb_why(int argc, char **argv);
 int verb_trace(int argc, char **argv);
+int verb_late(int argc, char **argv);
 int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);

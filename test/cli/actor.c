@@ -21,6 +21,8 @@
  *                              late: after 400 barriers and a few messages of RANK it sleeps
  *   actor print HOW            prints "first" and "second" by printf, and then waits for a signal
  *                              (wait) or kills itself (kill)
+ *   actor tardy RANK N         N barriers, to each of which RANK comes when all others have come; a
+ *                              RANK of -1: each in its turn. Then rank 0 says "tardy", all sleep
  *   actor count SIGNAL         says "ready", waits for the first SIGNAL, then a moment for more;
  *                              says "got NUMBER"
  *   actor terminal TEXT N KEY PROGRAM...   runs PROGRAM at a terminal of its own and types KEY (a
@@ -198,6 +200,32 @@ static int play_print(const char *how)
     return 0;
 }
 
+/* The others leave the barrier under way, and tell the late one that they have arrived. */
+static int play_tardy(int who, int rounds)
+{
+    tutti_comm *world;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    int rank = tutti_rank(world), size = tutti_size(world);
+    for (int i = 0; i < rounds; i++) {
+        int late = who < 0 ? i % size : who;
+        tutti_work *work;
+        const tutti_call call = { .work = &work };
+        if (rank != late) {
+            if (tutti_barrier(world, &call) < 0) return stop(world);
+            if (tutti_send(NULL, 0, TUTTI_I8, late, i, world, NULL) < 0) return stop(world);
+            if (tutti_wait(work, -1) < 0) return stop(world);
+            continue;
+        }
+        for (int p = 0; p < size; p++)
+            if (p != rank && tutti_recv(NULL, 0, TUTTI_I8, p, i, NULL, world, NULL) < 0)
+                return stop(world);
+        if (tutti_barrier(world, NULL) < 0) return stop(world);
+    }
+    if (rank == 0) dprintf(STDOUT_FILENO, "tardy\n");
+    nanosleep(&(struct timespec){ 3600, 0 }, NULL);
+    return 0;
+}
+
 static int play_count(int number)
 {
     sigset_t set;
@@ -279,6 +307,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "shrink") && argc > 3) return play_shrink(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "differ") && argc > 3) return play_differ(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "stall") && argc > 3) return play_stall(atoi(argv[2]), argv[3]);
+    if (!strcmp(what, "tardy") && argc > 3) return play_tardy(atoi(argv[2]), atoi(argv[3]));
     if (!strcmp(what, "fat") && argc > 2)
         return play_lose(atoi(argv[2]), "kill", (size_t)256 << 20);
     if (!strcmp(what, "early") && argc > 2) return play_early(atoi(argv[2]));
