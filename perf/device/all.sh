@@ -138,7 +138,7 @@ fi
 
 # The machine's driver is to be found as anywhere; ours are behind what is there.
 [ ! -d "$bin/lib" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$bin/lib"
-export TUTTI_TEST_CUDA=real TUTTI_TUNED=none
+export TUTTI_TEST_CUDA=real TUTTI_TUNED=none TUTTI_BOX=none
 export -f step_machine step_facts step_costs step_driver step_tests step_kernels step_doctor \
   step_short step_kept step_plain step_vmm step_busy device
 export bin out quick tests test_seconds

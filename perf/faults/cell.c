@@ -80,6 +80,7 @@ static void launch(struct keeper *k, int rank)
     dup2(log, 1);
     dup2(log, 2);
     setenv("TMPDIR", k->temporary, 1);
+    setenv("TUTTI_BOX", "none", 1);      /* nothing in the home folder of whoever runs this */
     snprintf(program, sizeof program, "%s/%s", k->cell->programs, s->program);
     snprintf(number, sizeof number, "%d", *s->launcher ? k->cell->ranks : rank);
     for (int i = 0; i < 6 && s->launcher[i]; i++)
