@@ -21,6 +21,7 @@ from ._default import set as set
 from ._op import Op
 from .comm import ANY, Comm, Message
 from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
+from ._why import why
 from .work import Work
 from .world import init, spawn
 
@@ -31,5 +32,5 @@ __version__: str = _tutti.version()
 
 __all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op",
            "RankDied", "Timeout", "Work", "init",
-           "spawn"]
+           "spawn", "why"]
 __all__ += _default.__all__

@@ -14,10 +14,11 @@ as_gloo() makes tutti replace gloo: programs that ask for "gloo" get tutti if al
 share this host. So do TUTTI_AS_GLOO=1 in the environment and `tutti run --as-gloo`.
 first(rank) and seed_everything(base) are for the idioms of training programs.
 monitored_barrier(group) replaces torch's, which torch allows for gloo only. stats(group) gives a
-group's figures.
+group's figures. why() says what this process's jobs wait for, as tutti.why() does.
 """
 import _tutti_autoload as _autoload
 
+from .._why import why
 from ._gloo import as_gloo
 from ._order import first, monitored_barrier, seed_everything, stats
 
@@ -30,4 +31,5 @@ def register() -> None:
 
 register()
 
-__all__ = ["as_gloo", "first", "monitored_barrier", "register", "seed_everything", "stats"]
+__all__ = ["as_gloo", "first", "monitored_barrier", "register", "seed_everything", "stats",
+           "why"]
