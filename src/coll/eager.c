@@ -1,6 +1,6 @@
-/* The slot of parity k may be overwritten, or replaced by a larger one, for k + 2: its owner is
- * then past k + 1, and a rank arrives at k + 1 only after it has returned from k. A rank folds its
- * own data from the caller's buffer, not from the slot. */
+/* The slot of operation k may be overwritten, or its block replaced, for k + 2: its owner is then
+ * past k + 1, and a rank arrives at k + 1 only after it has returned from k. A rank folds its own
+ * data from the caller's buffer, not from the slot. */
 #include "coll/eager.h"
 
 #include "base/copy.h"
@@ -33,15 +33,22 @@ static char *eager_lent(const struct coll *c, size_t bytes)
     return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;
 }
 
-/* Puts all bytes but those from `own` to `after`, which no other rank reads. */
+/* Puts all bytes but those from `own` to `after`, which no other rank reads. At the beginning or
+   the end of a large slot they take no room: the published address lies before the slot, or the
+   next slot begins earlier. Else all_to_all between 2 ranks would go round in half of the ring. */
 static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t after)
 {
     char *slot = eager_lent(c, bytes);
     const char *send = c->send;
+    size_t skip = own == 0 && bytes >= EAGER_TURNS ? after : 0, end = after == bytes ? own : bytes;
     c->lends = slot != NULL;
-    int r = c->lends ? 0 : eager_slot(c, &slot);
+    int r = c->lends ? 0
+        : bytes < EAGER_TURNS
+        ? eager_slot(c, &slot)
+        : comm_stage_eager(c->comm, c->op.claim.seq, c->bytes - skip, end - skip, &slot);
     if (r < 0)
         return r;
+    slot -= c->lends ? 0 : skip;
     if (!c->lends) {
         coll_copy_in(c, slot, send, own);
         coll_copy_in(c, slot + after, send + after, bytes - after);

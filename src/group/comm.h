@@ -80,7 +80,8 @@ struct fault { int kind; uint64_t nth; int action; int delay_ms; };        /* ki
 
 enum {
     EAGER_TURNS = 8192,
-    EAGER_MOST = 1 << 20,
+    EAGER_LARGEST = 256 << 10,
+    EAGER_MOST = 2 << 20,
     EAGER_ENOUGH = EAGER_MOST / 2,
     EAGER_CHUNK = 16384
 };
@@ -90,20 +91,20 @@ struct held { struct held *next; void *at; };
 
 /* Staging memory of this rank, lent to one comm. The first operation that needs it takes it. It
  * goes back when no peer reads it.
- * eager: a block for each parity of the operation's number. A slot of EAGER_TURNS bytes or more
- * begins behind the last one in its block, so a line is written again late. A line written again
- * soon is still in its readers' caches, and slow to write (base/staged.h). That needs a block of
- * EAGER_MOST bytes, or half of it; a smaller one gains nothing.
- * next: a block of EAGER_MOST bytes. Its pages come chunk by chunk, as the copies earn them
- * (base/fresh.h). At EAGER_ENOUGH bytes it replaces the first block; it goes on growing.
+ * eager: a block for each parity of the operation's number. A slot begins where its block does.
+ * ring: slots of EAGER_TURNS to EAGER_LARGEST bytes, of all operations, one behind the other, so a
+ * line is written again late. A line written again soon is still in its readers' caches, and slow
+ * to write (base/staged.h). Its pages come chunk by chunk, as the copies earn them (base/fresh.h).
+ * It is used from EAGER_ENOUGH bytes on, and goes on growing up to EAGER_MOST. A block that is
+ * larger than a small slot is then given back.
  * pipeline: may go to another comm, with its fields, between two operations of this one. But
  * `pipeline_busy` stays: only an operation of this comm changes it, under the world's lock. */
 struct stage {
-    char *eager[2], *next[2], *pipeline;
+    char *eager[2], *ring, *pipeline;
     size_t eager_room[2];              /* addresses of the block */
     /* bytes of each, from its beginning, whose pages are there; of the pipeline: addresses */
-    size_t eager_bytes[2], next_bytes[2], pipeline_bytes;
-    size_t eager_at[2];                /* where the next slot may begin */
+    size_t eager_bytes[2], ring_bytes, pipeline_bytes;
+    size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
     size_t pipeline_slot;              /* bytes of a slot of the pipeline */
     uint32_t pipeline_there[PIPELINE_SLOTS];     /* bytes of each slot whose pages are there */
@@ -114,9 +115,11 @@ struct stage {
     struct held *held;
 };
 
-/* A KiB that goes through a block too small earns STAGED_LESS / STAGE_EARNS: about a sixth of what
-   a large block would save. Measured, 2 ranks on a Zen 4, all_reduce of 64 KiB: 9.8 us with blocks
-   of up to 256 KiB, 5.9 us with 512 KiB, 3.9 us with 1 MiB. So EAGER_MOST is 1 MiB. */
+/* A KiB that goes through a block earns STAGED_LESS / STAGE_EARNS: about a sixth of what the ring
+   would save. Measured, 2 ranks on a Zen 4, all_reduce of 64 KiB: 9.8 us with 512 KiB in all, 5.9
+   us with 1 MiB, 3.9 us with 2 MiB, and hardly less with 4 MiB. So EAGER_MOST is 2 MiB. One ring
+   and not one for each parity: a program whose large operations all have the same parity, because
+   each is followed by a small one, uses all of it, too. */
 enum { STAGE_EARNS = 8 };
 
 struct site_seen { const char *site; uint32_t number; };
@@ -260,13 +263,13 @@ void stage_close(struct tutti_comm *comm);
 void comm_close_world(struct world *world);
 
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,
-   -ENOSPC. The slot was last used by operation seq - 2, from which all ranks have returned
-   (coll/eager.c). */
-int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot);
+   -ENOSPC. It holds nothing of operation seq - 1, which peers may still read. From those before all
+   ranks have returned (coll/eager.c). used: the next one may begin behind that many bytes. */
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
     if (bytes >= EAGER_TURNS || bytes > comm->stage.eager_bytes[seq & 1])
-        return comm_stage_eager(comm, seq, bytes, slot);
+        return comm_stage_eager(comm, seq, bytes, bytes, slot);
     *slot = comm->stage.eager[seq & 1];
     return 0;
 }

@@ -48,7 +48,7 @@ static bool drain_over(const struct world *world, const struct drain *d)
 {
     if (d->slot->birth != d->birth)
         return true;
-    bool eager = d->stage.eager[0] || d->stage.eager[1] || d->stage.held;
+    bool eager = d->stage.eager[0] || d->stage.eager[1] || d->stage.ring || d->stage.held;
     uint32_t size = arena_slot_size(&world->arena, d->slot);
     for (uint32_t p = 0; eager && p < size; p++)
         if (!reader_gone(world, d->slot, p))
@@ -86,6 +86,7 @@ static void drain_sweep(struct world *world)
         *at = d->next;
         stage_give(world, d->stage.eager[0]);
         stage_give(world, d->stage.eager[1]);
+        stage_give(world, d->stage.ring);
         stage_give(world, d->stage.pipeline);
         for (struct held *h = d->stage.held; h; h = h->next)
             span_give(world->span, h->at);
@@ -99,11 +100,8 @@ void stage_close(struct tutti_comm *comm)
 {
     struct world *world = comm->world;
     struct stage *stage = &comm->stage;
-    for (int i = 0; i < 2; i++) {
-        stage_give(world, stage->next[i]);           /* no peer has seen it */
-        stage->next[i] = NULL;
-    }
-    struct drain *d = stage->eager[0] || stage->eager[1] || stage->pipeline || stage->held
+    struct drain *d = stage->eager[0] || stage->eager[1] || stage->ring || stage->pipeline
+            || stage->held
         ? malloc(sizeof *d)
         : NULL;
     if (!d) {
@@ -204,79 +202,77 @@ static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t by
     return 0;
 }
 
-/* comes: the next block replaces the present one. Else the next block is given up. */
-static void next_end(struct tutti_comm *comm, int parity, bool comes)
+/* No peer reads this parity's block: operation seq - 2 was the last one in it. */
+static void eager_drop(struct tutti_comm *comm, int parity)
 {
     struct stage *stage = &comm->stage;
-    char *old = stage->next[parity];
-    if (comes) {
-        old = stage->eager[parity];
-        stage->eager[parity] = stage->next[parity];
-        stage->eager_room[parity] = EAGER_MOST;
-        stage->eager_bytes[parity] = stage->next_bytes[parity];
-    }
-    stage->next[parity] = NULL;
-    stage->next_bytes[parity] = 0;
     pthread_mutex_lock(&comm->world->lock);
-    stage_give(comm->world, old);
+    stage_give(comm->world, stage->eager[parity]);
     pthread_mutex_unlock(&comm->world->lock);
+    stage->eager[parity] = NULL;
+    stage->eager_room[parity] = stage->eager_bytes[parity] = 0;
 }
 
-static void next_begin(struct tutti_comm *comm, int parity)
+static char *ring_reserve(struct world *world)
 {
-    struct world *world = comm->world;
     int error;
     pthread_mutex_lock(&world->lock);
     drain_sweep(world);
-    comm->stage.next[parity] = span_reserve(world->span, EAGER_MOST, SPAN_STAGING, &error);
+    char *ring = span_reserve(world->span, EAGER_MOST, SPAN_STAGING, &error);
     pthread_mutex_unlock(&world->lock);
+    return ring;
 }
 
-/* Touches one chunk more: of the block if it is large, else of the next one. Without memory the
- * block stays as it is. */
-static void eager_grow(struct tutti_comm *comm, int parity)
+/* Touches one chunk more. Without memory the ring stays as it is. */
+static void ring_grow(struct tutti_comm *comm)
 {
     struct stage *stage = &comm->stage;
-    bool own = stage->eager_room[parity] >= EAGER_MOST;
-    if (!own && !stage->next[parity])
-        next_begin(comm, parity);
-    char *block = own ? stage->eager[parity] : stage->next[parity];
-    size_t *there = own ? &stage->eager_bytes[parity] : &stage->next_bytes[parity];
-    size_t left = EAGER_MOST - *there, more = left < EAGER_CHUNK ? left : EAGER_CHUNK;
-    if (!block || comm_touch(block + *there, more, &stage->fresh) < 0) {
-        if (!own)
-            next_end(comm, parity, false);
+    if (!stage->ring)
+        stage->ring = ring_reserve(comm->world);
+    if (!stage->ring
+        || comm_touch(stage->ring + stage->ring_bytes, EAGER_CHUNK, &stage->fresh) < 0) {
         fresh_refused(&stage->fresh, EAGER_MOST / PAGE);
         return;
     }
-    fresh_pay(&stage->fresh, more / PAGE);
-    *there += more;
-    if (!own && *there >= EAGER_ENOUGH)
-        next_end(comm, parity, true);
+    fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);
+    stage->ring_bytes += EAGER_CHUNK;
 }
 
-int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
+_Static_assert(EAGER_ENOUGH >= 4 * EAGER_LARGEST && EAGER_MOST % EAGER_CHUNK == 0,
+               "a slot is apart from the one before it, also where the ring begins again");
+
+static char *ring_slot(struct stage *stage, size_t bytes, size_t used)
+{
+    if (stage->ring_at + bytes > stage->ring_bytes)
+        stage->ring_at = 0;
+    char *slot = stage->ring + stage->ring_at;
+    stage->ring_at += layout_round(used, EAGER_ALIGN);
+    return slot;
+}
+
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot)
 {
     struct stage *stage = &comm->stage;
     int parity = seq & 1;
-    size_t room = EAGER_LEAST, *at = &stage->eager_at[parity];
+    bool turns = bytes >= EAGER_TURNS && bytes <= EAGER_LARGEST;
+    if (turns && stage->ring_bytes < EAGER_MOST) {
+        fresh_earn(&stage->fresh, comm_earns(comm, bytes));
+        if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
+            ring_grow(comm);
+    }
+    if (turns && stage->ring_bytes >= EAGER_ENOUGH) {
+        if (stage->eager_room[parity] > EAGER_TURNS)
+            eager_drop(comm, parity);
+        *slot = ring_slot(stage, bytes, used);
+        return 0;
+    }
+    size_t room = EAGER_LEAST;
     while (room < bytes)
         room *= EAGER_STEP;
     int r = stage->eager_bytes[parity] < bytes ? eager_fit(comm, parity, room, bytes) : 0;
     if (r < 0)
         return stage_explain(comm, room, r);
-    /* the block is as large by now: the next one is of no use */
-    if (stage->next[parity] && stage->eager_room[parity] >= EAGER_MOST)
-        next_end(comm, parity, false);
-    if (stage->eager_bytes[parity] < EAGER_MOST) {
-        fresh_earn(&stage->fresh, comm_earns(comm, bytes));
-        if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
-            eager_grow(comm, parity);
-    }
-    if (*at + bytes > stage->eager_bytes[parity])
-        *at = 0;
-    *slot = stage->eager[parity] + *at;
-    *at += layout_round(bytes, EAGER_ALIGN);
+    *slot = stage->eager[parity];
     return 0;
 }
 

@@ -48,6 +48,7 @@ static int unknown(const struct stage *s, const char *at, size_t bytes, int *in)
         return -1;
     for (size_t k = 0; k < (bytes + PAGE - 1) / PAGE; k++) {
         bool known = at == s->pipeline ? s->pipeline_whole
+            : at == s->ring            ? k * PAGE < s->ring_bytes
                                        : k * PAGE < s->eager_bytes[at == s->eager[1]];
         for (uint32_t i = 0; at == s->pipeline && i < PIPELINE_SLOTS; i++)
             known = known
@@ -65,6 +66,7 @@ static int look(tutti_comm *world, int *pipeline)
     int eager;
     CHECK_IS(unknown(s, s->eager[0], s->eager_room[0], &eager), 0);
     CHECK_IS(unknown(s, s->eager[1], s->eager_room[1], &eager), 0);
+    CHECK_IS(unknown(s, s->ring, EAGER_MOST, &eager), 0);
     CHECK_IS(unknown(s, s->pipeline, s->pipeline_bytes, pipeline), 0);
     return 0;
 }

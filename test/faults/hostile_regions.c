@@ -184,7 +184,8 @@ static struct hostile_stretch pipeline(tutti_comm *c)
 }
 static struct hostile_stretch eager(tutti_comm *c)
 {
-    return c->stage.eager[0]
+    return c->stage.ring ? (struct hostile_stretch){ c->stage.ring, c->stage.ring_bytes }
+        : c->stage.eager[0]
         ? (struct hostile_stretch){ c->stage.eager[0], c->stage.eager_bytes[0] }
         : NONE;
 }

@@ -368,7 +368,8 @@ static int stretches_of(tutti_comm *c, struct stretch to[])
     to[0] = (struct stretch){ s->eager[0], s->eager_bytes[0] };
     to[1] = (struct stretch){ s->eager[1], s->eager_bytes[1] };
     to[2] = (struct stretch){ s->pipeline, s->pipeline ? s->pipeline_bytes : 0 };
-    return 3;
+    to[3] = (struct stretch){ s->ring, s->ring ? EAGER_MOST : 0 };
+    return 4;
 }
 
 static int body_grows(tutti_comm *world, int rank)
@@ -378,7 +379,7 @@ static int body_grows(tutti_comm *world, int rank)
         1, 20, SMALL, 1024, 1025, MIDDLE, 4096, 4097, FLAT, 16384, RING
     };
     tutti_comm *c[COMMS];
-    struct stretch all[3 * COMMS];
+    struct stretch all[4 * COMMS];
     uint64_t random = 5;
     for (int i = 0; i < COMMS; i++)
         CHECK_IS(tutti_comm_split(world, 0, 0, &c[i]), 0);

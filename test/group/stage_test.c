@@ -1,6 +1,6 @@
-/* Where slots lie: as much as is asked for, of one parity never in the other's block; large ones
- * take turns in a block. And its pages: no more of them than are needed or have been earned, none
- * but those that the books know of. */
+/* Where slots lie: as much as is asked for, never over the slot of the operation before; large ones
+ * one behind the other in a ring. And its pages: no more of them than are needed or have been
+ * earned, none but those that the books know of. */
 #include "group/comm.h"
 #include "support/pages.h"
 #include "support/ranks.h"
@@ -11,20 +11,26 @@
 
 #include <cmocka.h>
 
-enum { LARGE = EAGER_TURNS + 72, MANY = 64 * EAGER_MOST / EAGER_TURNS };
+enum { LARGE = EAGER_TURNS + 72, MANY = 32 * EAGER_MOST / EAGER_TURNS };
+
+static bool in_ring(const struct stage *s, const char *slot, size_t bytes)
+{
+    return s->ring && slot >= s->ring && slot + bytes <= s->ring + s->ring_bytes;
+}
 
 static bool inside(const tutti_comm *c, uint64_t seq, const char *slot, size_t bytes)
 {
     const struct stage *s = &c->stage;
-    return slot >= s->eager[seq & 1] && slot + bytes <= s->eager[seq & 1] + s->eager_bytes[seq & 1];
+    return in_ring(s, slot, bytes)
+        || (slot >= s->eager[seq & 1]
+            && slot + bytes <= s->eager[seq & 1] + s->eager_bytes[seq & 1]);
 }
 
 enum { CHEAP = 1 << 24 };                       /* ticks a KiB that a larger block would spare */
 
-static bool apart(const struct stage *s)
+static bool apart(const char *a, size_t of_a, const char *b, size_t of_b)
 {
-    return s->eager[0] + s->eager_bytes[0] <= s->eager[1]
-        || s->eager[1] + s->eager_bytes[1] <= s->eager[0];
+    return a + of_a <= b || b + of_b <= a;
 }
 
 /* Small ones stay where they are: their line is asked for before it is known where the next
@@ -42,30 +48,54 @@ static int body_small(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Of all sizes that go into the ring, with small ones between: over nothing of the operation
+   before. It begins anew only at the ring's end, whatever the parity. */
 static int body_turns(tutti_comm *world, int rank)
 {
-    char *slot = NULL, *last[2] = { NULL, NULL };
-    size_t bytes[2] = { 0, 0 };
-    int same = 0;
+    static const size_t sizes[] = { LARGE, EAGER_LARGEST, EAGER_TURNS, 100, EAGER_LARGEST, 70000,
+                                    EAGER_LARGEST, EAGER_LARGEST, 20000 };
+    const struct stage *s = &world->stage;
+    char *slot = NULL, *last = NULL;
+    size_t before = 0;
+    int anew = 0, large = 0;
     (void)rank;
     world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
-        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
-        CHECK(inside(world, seq, slot, LARGE));
+        size_t bytes = sizes[seq / 3 % (sizeof sizes / sizeof sizes[0])];
+        CHECK_IS(comm_eager_slot(world, seq, bytes, &slot), 0);
+        CHECK(inside(world, seq, slot, bytes));
         CHECK((uintptr_t)slot % 64 == 0);
-        bool stayed = bytes[seq & 1] == world->stage.eager_bytes[seq & 1];
-        if (last[seq & 1] && stayed && bytes[seq & 1] >= 2 * LARGE) {
-            CHECK(slot >= last[seq & 1] + LARGE || slot + LARGE <= last[seq & 1]);
-            same += slot == world->stage.eager[seq & 1];
-        }
-        last[seq & 1] = slot;
-        bytes[seq & 1] = world->stage.eager_bytes[seq & 1];
-        memset(slot, (int)seq, LARGE);
+        CHECK(!last || apart(last, before, slot, bytes));
+        CHECK(bytes < EAGER_TURNS || s->ring_bytes < EAGER_ENOUGH || in_ring(s, slot, bytes));
+        memset(slot, (int)seq, bytes);
+        last = slot;
+        before = bytes;
     }
-    CHECK(apart(&world->stage));
-    CHECK_IS(bytes[0], EAGER_MOST);
-    CHECK_IS(bytes[1], EAGER_MOST);
-    CHECK(same < MANY / 8);                          /* it begins anew only at the block's end */
+    CHECK_IS(s->ring_bytes, EAGER_MOST);
+    for (uint64_t seq = 0; seq < MANY; seq += 2) {
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
+        anew += slot == s->ring;
+        large++;
+    }
+    int round = EAGER_MOST / (int)layout_round(LARGE, 64);
+    CHECK(anew >= large / (round + 1) && anew <= large / round + 1);
+    return 0;
+}
+
+/* What is not used at the end of a slot is the next one's; that of the operation before stays. */
+static int body_used(tutti_comm *world, int rank)
+{
+    const struct stage *s = &world->stage;
+    char *slot, *last = NULL;
+    (void)rank;
+    world->world->staged_less = CHEAP;
+    for (uint64_t seq = 0; seq < MANY; seq++) {
+        CHECK_IS(comm_stage_eager(world, seq, EAGER_LARGEST, LARGE, &slot), 0);
+        CHECK(inside(world, seq, slot, EAGER_LARGEST));
+        CHECK(!last || !in_ring(s, last, LARGE) || slot == s->ring
+              || slot == last + layout_round(LARGE, 64));
+        last = slot;
+    }
     return 0;
 }
 
@@ -83,6 +113,7 @@ static int body_more(tutti_comm *world, int rank)
     CHECK_IS(comm_eager_slot(world, 9, 100, &slot), 0);
     CHECK(slot == world->stage.eager[1]);
     CHECK(world->stage.eager[0] == NULL);
+    CHECK(!in_ring(&world->stage, slot, 100));
     return 0;
 }
 
@@ -116,52 +147,45 @@ static int body_dear(tutti_comm *world, int rank)
     world->world->staged_less = 0;
     for (uint64_t seq = 0; seq < MANY; seq++)
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         CHECK_IS(s->eager_bytes[i], layout_round(LARGE, 4096));
-        CHECK(s->next[i] == NULL);
-    }
+    CHECK(s->ring == NULL);
     return 0;
 }
 
-/* The larger block comes chunk by chunk, one an operation at most, and is gone to when half of it
-   is there; after the other half nothing comes any more. */
+/* The ring comes chunk by chunk, one an operation at most, and is gone to when half of it is there:
+   blocks that are larger than a small slot then go. After the other half nothing comes any more. */
 static int body_steps(tutti_comm *world, int rank)
 {
     const struct stage *s = &world->stage;
-    size_t least = layout_round(LARGE, 4096), next[2] = { 0, 0 }, eager[2] = { least, least };
+    size_t ring = 0;
     int chunks = 0;
     char *slot;
     (void)rank;
     world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
-        int i = seq & 1;
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
         CHECK(inside(world, seq, slot, LARGE));
-        if (s->next[i]) {
-            CHECK_IS(s->next_bytes[i] - next[i], EAGER_CHUNK);
-            CHECK_IS(pages_there(s->next[i], EAGER_MOST), s->next_bytes[i]);
-            CHECK_IS(s->eager_bytes[i], least);
-        } else if (next[i])
-            CHECK_IS(s->eager_bytes[i], EAGER_ENOUGH);
-        else if (eager[i] >= EAGER_ENOUGH && eager[i] < EAGER_MOST)
-            CHECK_IS(s->eager_bytes[i] - eager[i], EAGER_CHUNK);
-        CHECK_IS(pages_there(s->eager[i], s->eager_room[i]), s->eager_bytes[i]);
-        chunks += s->next_bytes[i] > next[i] || s->eager_bytes[i] > eager[i];
-        next[i] = s->next_bytes[i];
-        eager[i] = s->eager_bytes[i];
+        CHECK(s->ring_bytes == ring || s->ring_bytes == ring + EAGER_CHUNK);
+        chunks += s->ring_bytes > ring;
+        ring = s->ring_bytes;
+        CHECK(!s->ring || pages_there(s->ring, EAGER_MOST) == ring);
+        CHECK(in_ring(s, slot, LARGE) == (ring >= EAGER_ENOUGH));
+        CHECK_IS(s->eager_bytes[seq & 1], ring >= EAGER_ENOUGH ? 0 : layout_round(LARGE, 4096));
+        CHECK((s->eager[seq & 1] == NULL) == (ring >= EAGER_ENOUGH));
     }
-    CHECK_IS(chunks, 2 * (EAGER_MOST / EAGER_CHUNK));
-    CHECK_IS(eager[0], EAGER_MOST);
-    CHECK_IS(eager[1], EAGER_MOST);
+    CHECK_IS(chunks, EAGER_MOST / EAGER_CHUNK);
     uint64_t spent = s->fresh.spent;
-    for (uint64_t seq = MANY; seq < 2 * MANY; seq++)
+    for (uint64_t seq = MANY; seq < 2 * MANY; seq++) {
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
+        CHECK_IS(comm_eager_slot(world, seq + 1, 100, &slot), 0);
+        CHECK_IS(s->eager_room[(seq + 1) & 1], 4096);
+    }
     CHECK(s->fresh.spent == spent);
     return 0;
 }
 
-/* No room for it: all goes on as it was, and it is not asked for every time. What was begun is
- * given back when a larger slot makes it needless. */
+/* No room for it: all goes on as it was, and it is not asked for every time. */
 static int body_refused(tutti_comm *world, int rank)
 {
     enum { PIECES = 4096 };
@@ -178,15 +202,15 @@ static int body_refused(tutti_comm *world, int rank)
     world->world->staged_less = CHEAP;
     CHECK_IS(comm_eager_slot(world, 2, LARGE, &slot), 0);
     CHECK(inside(world, 2, slot, LARGE));
-    CHECK(s->next[0] == NULL);
+    CHECK(s->ring == NULL);
     CHECK(!fresh_may(&s->fresh, 1));
     while (n > 0)
         tutti_free(all[--n], world);
     CHECK_IS(comm_eager_slot(world, 4, 2 * LARGE, &slot), 0);
     CHECK_IS(comm_eager_slot(world, 6, 2 * LARGE, &slot), 0);
-    CHECK(s->next[0] != NULL);
+    CHECK(s->ring != NULL);
     CHECK_IS(comm_eager_slot(world, 8, 2 * EAGER_MOST, &slot), 0);
-    CHECK(s->next[0] == NULL);
+    CHECK(inside(world, 8, slot, 2 * EAGER_MOST));
     return 0;
 }
 
@@ -200,6 +224,12 @@ static void test_turns(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run(1, body_turns, 0), 0);
+}
+
+static void test_used(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_used, 0), 0);
 }
 
 static void test_more(void **state)
@@ -248,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_used),
         cmocka_unit_test(test_more),
         cmocka_unit_test(test_first),
         cmocka_unit_test(test_dear),
