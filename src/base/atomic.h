@@ -184,6 +184,9 @@ static inline void cpu_own(const void *at)
 #endif
 }
 
+/* A hint: the line at `at` will soon be read here. */
+static inline void cpu_fetch(const void *at) { __builtin_prefetch(at, 0, 3); }
+
 static inline void cpu_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -56,20 +56,30 @@ static inline void copy_plain(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* The same past the caches. Ordered before all later stores of this thread. */
-static inline void copy_streaming(void *to, const void *from, size_t bytes)
+/* The same past the caches. copy_ordered: before all later stores of this thread. */
+static inline void copy_unordered(void *to, const void *from, size_t bytes)
 {
     copy_lines(to, from, bytes, 1);
-    _mm_sfence();
 }
+
+static inline void copy_ordered(void) { _mm_sfence(); }
 #else
 enum { COPY_STREAMS = 0 };
 static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
-static inline void copy_streaming(void *to, const void *from, size_t bytes)
+static inline void copy_unordered(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
 }
+
+static inline void copy_ordered(void) { }
 #endif
+
+/* Past the caches, ordered before all later stores of this thread. */
+static inline void copy_streaming(void *to, const void *from, size_t bytes)
+{
+    copy_unordered(to, from, bytes);
+    copy_ordered();
+}
 
 #endif

@@ -216,6 +216,14 @@ void match_begin(struct p2p *p, struct post *post)
     post_append(&p->posted, post);
 }
 
+struct post *match_first(const struct p2p *p, uint32_t from, uint32_t tag)
+{
+    struct post *post = p->posted.head;
+    while (post && !fits(post, from, tag))
+        post = post->next;
+    return post;
+}
+
 /* Offers a message to the posted calls, in their order. True: it is taken, or was withdrawn. */
 static bool match_message(struct p2p *p, uint32_t from, const struct envelope *e, const char *data)
 {
@@ -271,7 +279,14 @@ bool match_lane(struct p2p *p, struct lane *lane, bool force)
     bool moved = false;
     if (lane->damaged)
         return match_damaged(p, from);
-    while ((force || match_asker(p, from)) && (e = lane_next(p, lane)) != NULL) {
+    while (force || match_asker(p, from)) {
+        e = lane_next(p, lane);
+        if (!e && overlap_match(p, lane)) {
+            moved = true;
+            continue;
+        }
+        if (!e)
+            break;
         const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text;
         if (!match_message(p, from, e, data) && !match_set_aside(p, from, e, data)) {
             struct post *asker = match_asker(p, from);
@@ -349,15 +364,21 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
     if (note->peer == TUTTI_ANY || p->parcels || p->posted.head)
         return false;
     struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
-    const struct envelope *e = lane_next(p, lane);
+    const struct envelope *e = lane_next(p, lane), *chunks = NULL;
+    if (!e && note->bytes >= OVERLAP_LEAST)
+        overlap_wait(lane);
     for (int i = 0; !e && w->budget.spin_ticks && i < FAST_SPINS; i++) {
         cpu_pause();
         e = lane_next(p, lane);
+        if (!e && note->bytes >= OVERLAP_LEAST && overlap_begun(lane)) {
+            e = chunks = overlap_take(p, lane, note->tag, note->type, to, note->bytes);
+            break;
+        }
     }
     if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag)
         || e->type != (uint16_t)note->type || e->bytes > note->bytes)
         return false;   /* too large: the slow path reports it */
-    if (e->bytes)
+    if (e->bytes && !chunks)
         copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)
         *got = (tutti_message){ note->peer, (int)e->tag, e->bytes / note->width };

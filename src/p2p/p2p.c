@@ -183,6 +183,26 @@ static const shared64 *post_word(struct p2p *p, const struct post *post, uint64_
 /* nothing came | the word that was spun on has changed | something else has moved */
 enum spin { SPIN_VAIN, SPIN_CAME, SPIN_MOVED };
 
+/* Spins for a letter, or for the first chunk of its message (overlap.c). */
+static enum spin run_spin_overlap(struct p2p *p, const struct post *post)
+{
+    enum { TURN = 16 };
+    struct lane *lane = p2p_lane(p, (uint32_t)post->peer);
+    struct wait_turns turns = { 0 };
+    overlap_wait(lane);
+    do {
+        uint64_t value;
+        const shared64 *word = lane_word(p, lane, &value);
+        for (int i = 0; i < TURN; i++) {
+            /* E35 acquire, E41 acquire */
+            if (load_acquire64(word) >= value || overlap_begun(lane))
+                return SPIN_CAME;
+            cpu_pause();
+        }
+    } while (wait_turn(&turns, &p->watch->budget, p->watch->ways));
+    return SPIN_VAIN;
+}
+
 /* Spins with the budget of every wait. Deaths and deadlines are looked at after it. */
 static enum spin run_spin(struct p2p *p, const struct post *post)
 {
@@ -191,6 +211,9 @@ static enum spin run_spin(struct p2p *p, const struct post *post)
     struct watch *w = p->watch;
     uint64_t value = 0;
     const shared64 *word = post_word(p, post, &value);
+    if (word && post->kind == KIND_RECV && !post->moving && post->bytes >= OVERLAP_LEAST
+        && w->budget.spin_ticks)
+        return run_spin_overlap(p, post);
     if (word)
         return wait_spin(word, value, (struct wait_ends){ &no_verdict, &no_news }, &w->budget,
                          w->ways)

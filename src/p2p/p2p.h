@@ -8,6 +8,10 @@
  * there. A channel has a ring of letters. Bytes of a message:
  *   up to LETTER_TEXT   in the letter itself.
  *   up to SMALL         in the sender's store, a ring of bytes; the letter says where.
+ *                       From OVERLAP_LEAST on the sender says how much is there already, and a
+ *                       receiver that waits for it copies that out meanwhile (overlap.c). The
+ *                       letter is sent when all is there: for all others there is no message
+ *                       before.
  *   up to MEDIUM        in the store, if half of it has room now; not if the receiver can copy the
  *                       message from its place in the arena.
  *   more                stay with the sender; the letter offers a deal, which the receiver grants.
@@ -43,7 +47,9 @@
  *    listeners, and rings if there are some. The sleeper: listeners + 1, full fence, reads the
  *    bell, looks at everything once more, and sleeps on the bell as read.
  * E41 mail: the sender has cleared table and channel, then their offsets (release); the receiver
- *     loads them (acquire). */
+ *     loads them (acquire).
+ * E86 begun: the sender has written the envelope, and a chunk of the message into the store, then
+ *     begun (release); the receiver loads it (acquire), then those. */
 #ifndef TUTTI_P2P_P2P_H
 #define TUTTI_P2P_P2P_H
 
@@ -53,7 +59,7 @@
 
 enum {
     SMALL = TINY(64 << 10, 64),
-    MEDIUM = TINY(256 << 10, 64),
+    MEDIUM = TINY(256 << 10, 128),
     STORE_FIRST = 64 << 10,
     STORE_MOST = 4 << 20,
     RING_FIRST = 30,
@@ -67,6 +73,12 @@ enum {
     PIECES_MOST = TINY(64, 2),
     PIECES_LEAST = TINY(8, 2),
     PIECES_ALL = TINY(128, 4)
+};
+/* Messages that are copied out while they are copied in, and what is said at once. */
+enum {
+    OVERLAP_LEAST = TINY(16 << 10, 112),
+    CHUNK_LEAST = TINY(8 << 10, 64),
+    CHUNK_MOST = TINY(32 << 10, 64)
 };
 /* envelope.rest.at of an offer whose data the receiver cannot reach; an address has CMA_BIT */
 #define NOT_IN_ARENA UINT64_MAX
@@ -296,7 +308,33 @@ void lane_tell(struct p2p *p, struct lane *lane);                    /* publishe
 /* The word, and its value, that a receiver spins on until the next letter comes. */
 const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value);
 
+/* ---- overlap.c: a message that is copied out while its sender copies it in ---- */
+struct overlap { char *to; const char *from; size_t bytes, done; uint64_t began; bool streamed; };
+/* Copies the first chunk into the store. Then the caller writes the envelope, and overlap_end
+   copies the rest. */
+struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const char *from,
+                         size_t bytes);
+void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks);
+/* Tells the sender that this rank waits for its next letter: it goes by chunks then. */
+static inline void overlap_wait(struct lane *lane)
+{
+    /* relaxed: a hint, which nothing follows from */
+    if (lane->in && load_relaxed64(&lane->in->waits) != lane->got + 1)
+        store_relaxed64(&lane->in->waits, lane->got + 1);            /* relaxed: as above */
+}
+/* True: the next letter is being written, and a chunk of its message is there. */
+bool overlap_begun(const struct lane *lane);
+/* Copies that message to `to`, of `room` bytes, if it is of that type and tag (TUTTI_ANY: any).
+   Returns its envelope when all of it is there and the letter has been sent. NULL: there is none
+   that fits, or its sender goes on too slowly: then some of it may be in `to`. */
+const struct envelope *overlap_take(struct p2p *p, struct lane *lane, int tag, tutti_type type,
+                                  char *to, size_t room);
+/* The same for the first posted call that asks for it. True: it is over. */
+bool overlap_match(struct p2p *p, struct lane *lane);
+
 /* ---- match.c: the receiver's side ---- */
+/* The first posted call for such a message; NULL: none. */
+struct post *match_first(const struct p2p *p, uint32_t from, uint32_t tag);
 /* Begins a recv or probe: matches a message that has come already, or appends it to `posted`. */
 void match_begin(struct p2p *p, struct post *post);
 /* Reads letters while posted calls ask for this lane; force: all letters. True: something moved. */

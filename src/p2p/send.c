@@ -10,6 +10,7 @@
 #include "group/place.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* True: the receiver can copy it from its place: it lies in the arena, or we send to ourselves. */
 static bool send_direct(const struct p2p *p, const struct lane *lane, const struct post *post)
@@ -44,27 +45,6 @@ static int send_offer(struct p2p *p, struct lane *lane, struct post *post, struc
     return 0;
 }
 
-/* Copies a message into the letter or the store. 0 or -errno; -EAGAIN: there is no room now. */
-static inline int send_whole(struct p2p *p, struct lane *lane, const char *from, size_t bytes,
-                             struct envelope *e)
-{
-    char *at = e->text;
-    uint64_t end = 0;
-    e->mode = LETTER_WHOLE;
-    if (bytes > LETTER_TEXT) {
-        int error;
-        at = lane_store(p, lane, bytes, &end, &error);
-        if (!at)
-            return error;
-        e->mode = LETTER_STORED;
-        e->rest.at = p2p_offset(p, at);
-        e->rest.end = end;
-    }
-    if (bytes)
-        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
-    return 0;
-}
-
 static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t site,
                              tutti_type type)
 {
@@ -74,14 +54,55 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
     e->type = (uint16_t)type;
 }
 
+static inline void send_sign_stored(const struct p2p *p, struct envelope *e,
+                                    const struct note *note, const char *at, uint64_t end)
+{
+    e->mode = LETTER_STORED;
+    e->rest.at = p2p_offset(p, at);
+    e->rest.end = end;
+    send_sign(e, note->bytes, note->tag, note->site, note->type);
+}
+
+/* Copies a message into the letter or the store, and signs the letter. 0 or -errno; -EAGAIN: there
+ * is no room now. A receiver spins on the letter's line, so a store there waits until the line is
+ * here, and all later stores behind it: a message in the store is copied first. */
+static inline int send_whole(struct p2p *p, struct lane *lane, const struct note *note,
+                             const char *from, struct envelope *e)
+{
+    size_t bytes = note->bytes;
+    uint64_t end = 0;
+    int error;
+    if (bytes <= LETTER_TEXT) {
+        e->mode = LETTER_WHOLE;
+        if (bytes)
+            memcpy(e->text, from, bytes);
+        send_sign(e, bytes, note->tag, note->site, note->type);
+        return 0;
+    }
+    char *at = lane_store(p, lane, bytes, &end, &error);
+    if (!at)
+        return error;
+    if (bytes >= OVERLAP_LEAST) {
+        struct overlap chunks = overlap_begin(p, lane, at, from, bytes);
+        send_sign_stored(p, e, note, at, end);
+        overlap_end(p, lane, &chunks);
+    } else {
+        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
+        send_sign_stored(p, e, note, at, end);
+    }
+    return 0;
+}
+
 /* An offer costs sender and receiver one more exchange. A message up to MEDIUM takes about as long
  * as that, so it is offered only if the store is full. */
-static int send_large(struct p2p *p, struct lane *lane, struct post *post, struct envelope *e)
+static int send_large(struct p2p *p, struct lane *lane, struct post *post, const struct note *note,
+                      struct envelope *e)
 {
     post->direct = send_direct(p, lane, post);
     if (!post->direct && post->bytes <= MEDIUM
-        && send_whole(p, lane, post->from, post->bytes, e) == 0)
+        && send_whole(p, lane, note, post->from, e) == 0)
         return 0;
+    send_sign(e, post->bytes, post->tag, post->site, post->type);
     return send_offer(p, lane, post, e);
 }
 
@@ -92,11 +113,13 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     if (!letter)
         return error;
     struct envelope *e = &letter->envelope;
-    error = post->bytes > SMALL ? send_large(p, lane, post, e)
-                                : send_whole(p, lane, post->from, post->bytes, e);
+    const struct note note = {
+        post->peer, post->tag, post->type, post->site, post->bytes, post->width
+    };
+    error = post->bytes > SMALL ? send_large(p, lane, post, &note, e)
+                                : send_whole(p, lane, &note, post->from, e);
     if (error < 0)
         return error == -EAGAIN ? 0 : error;
-    send_sign(e, post->bytes, post->tag, post->site, post->type);
     bool offered = e->mode == LETTER_OFFERED;
     lane_publish(p, lane, letter, post->bytes);
     if (offered) {
@@ -115,9 +138,8 @@ bool send_now(struct p2p *p, const struct note *note, const void *from)
     if (note->bytes > SMALL || !lane->out || lane->unsent.head || !p2p_well(p, note->peer))
         return false;
     struct letter *letter = lane_letter(p, lane);
-    if (!letter || send_whole(p, lane, from, note->bytes, &letter->envelope) < 0)
+    if (!letter || send_whole(p, lane, note, from, &letter->envelope) < 0)
         return false;
-    send_sign(&letter->envelope, note->bytes, note->tag, note->site, note->type);
     lane_publish(p, lane, letter, note->bytes);
     return true;
 }

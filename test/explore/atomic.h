@@ -88,6 +88,7 @@ static inline void cpu_pause(void) { explore_pause(); }
 static inline void cpu_steps(uint32_t n) { (void)n; }
 static inline size_t cpu_later(uint32_t n) { return n - n; }
 static inline void cpu_own(const void *at) { (void)at; }
+static inline void cpu_fetch(const void *at) { (void)at; }
 
 static inline bool swap_if32(shared32 *w, uint32_t *seen, uint32_t v)
 {

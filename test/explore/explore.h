@@ -23,7 +23,7 @@
  *   split, shrink, agree               split_ shrink_ agree_events;
  *                                      split_ shrink_deadline, agree_late; _abort
  *   the store                          store_events; store_deadline; _abort, _canceled
- *   letters, offers                    letter_ offer_events; _deadline; _abort, _canceled
+ *   letters, overlap, offers           letter_ overlap_ offer_events; _deadline; _abort, _canceled
  *   leaving                            leave_events
  *   work under way                     work_ work_carried_events
  *

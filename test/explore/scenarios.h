@@ -25,7 +25,8 @@
     S(split_deadline) S(split_abort) S(shrink) S(shrink_events) S(shrink_kill3) \
     S(shrink_deadline) S(shrink_abort) S(agree_events) S(agree_late) S(agree_abort) S(letter) \
     S(letter_events) S(letter_deadline) S(letter_abort) S(letter_canceled) S(offer) \
-    S(offer_events) S(offer_deadline) S(offer_abort) S(work) S(work_events) S(work_carried) \
+    S(offer_events) S(offer_deadline) S(offer_abort) S(overlap) S(overlap_events) \
+    S(overlap_deadline) S(overlap_abort) S(work) S(work_events) S(work_carried) \
     S(work_carried_events) S(flags3) S(flags4_tso) S(central3) S(device) S(device_tso) \
     S(device_weak) S(device_central) S(device_pipelined) S(device_poll) S(device_events) \
     S(device_poll_events) S(device_fails) S(device_fails_events) S(device_deadline) \
@@ -50,6 +51,7 @@ void splits(int rank, tutti_comm *world);
 void shrinks(int rank, tutti_comm *world);
 void letters(int rank, tutti_comm *world);
 void offers(int rank, tutti_comm *world);
+void overlap(int rank, tutti_comm *world);
 void check_letters_death(void);
 void agrees(int rank, tutti_comm *world);
 void aborts(int rank, tutti_comm *world);

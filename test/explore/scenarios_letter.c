@@ -1,11 +1,12 @@
-/* Letters: one there and one back; small ones, and one that its receiver has to grant (of more than
- * 64 bytes here, in pieces of 64: p2p.h). */
+/* Letters: one there and one back; small ones, one that its receiver may copy out while it is
+ * copied in, in two chunks, and one that its receiver has to grant (of more than 128 bytes here, in
+ * pieces of 64: p2p.h). */
 #include "explore/scenarios.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { WORDS = 20, TAG = 5 };
+enum { WORDS = 20, OVERLAPPED = 15, TAG = 5 };
 
 static uint64_t word_of(int rank, int i) { return (uint64_t)(rank + 1) * 1000 + (uint64_t)i; }
 
@@ -60,6 +61,15 @@ void letters(int rank, tutti_comm *world) { there_and_back(rank, world, 1); }
 void offers(int rank, tutti_comm *world)
 {
     int r = until_it_comes(rank, 0, 1 - rank, rank == 0, WORDS, world);
+    explore_whole(rank, world, r < 0);
+}
+
+/* One way: a store takes pages enough. Behind a small one, whose sender makes the channel. */
+void overlap(int rank, tutti_comm *world)
+{
+    int r = until_it_comes(rank, 0, 1 - rank, rank == 0, 1, world);
+    if (r == 0)
+        r = until_it_comes(rank, 1, 1 - rank, rank == 0, OVERLAPPED, world);
     explore_whole(rank, world, r < 0);
 }
 
@@ -120,4 +130,5 @@ const struct scenario scenario_letter_canceled = {
     };
 
 EACH(letter, letters, check_alone)
+EACH(overlap, overlap, check_alone)
 EACH(offer, offers, check_offers_late)
