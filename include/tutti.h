@@ -266,7 +266,13 @@ typedef struct tutti_options {
      * comm is aborted. An agree or shrink is ended for all instead. */
     int       (*interrupt)(void *arg);
     void       *interrupt_arg;
-    uint64_t    reserved[6];
+    /* Called by a thread that waits, again and again: between two offers of the CPU to others, and
+     * at least every 2 ms of a sleep. For other communication of the program, which must go on
+     * meanwhile. It calls nothing of this world. No wait of this rank is part of a cycle then: it
+     * may end what others wait for. */
+    void      (*progress)(void *arg);
+    void       *progress_arg;
+    uint64_t    reserved[4];
 } tutti_options;
 
 /* Figures of this rank since the comm began. Times in nanoseconds.

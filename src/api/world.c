@@ -174,6 +174,8 @@ static void world_set_limits(struct world *world, const tutti_options *o)
     world->flags = o->flags;
     world->interrupt = o->interrupt;
     world->interrupt_arg = o->interrupt_arg;
+    world->beside = (struct wait_progress){ o->progress, o->progress_arg };
+    world->ways = wait_ways_with(&world->beside);
 }
 
 static void world_free(struct world *world)

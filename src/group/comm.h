@@ -57,6 +57,8 @@ struct world {
     bool spin_given;
     int (*interrupt)(void *arg);
     void *interrupt_arg;
+    struct wait_progress beside;       /* options.progress */
+    struct wait_ways ways;             /* those of the kernel, or with it */
     struct process_id self;
     struct host_memory host_memory;    /* addresses known to be no device's: no driver is asked */
     shared64 *handles;                 /* [size] for watch/death */

@@ -20,6 +20,9 @@
  * says: a tenth of a second and more. */
 enum { LOOK_EVERY = 256, LOOKS_MOST = 1 << 16 };
 
+/* ns: pieces of a sleep between which other communication has its turn */
+enum { PIECE_FIRST = 20000, PIECE_MOST = 2000000 };
+
 /* ns: asleep for less, a rank would have done better to yield on; for more, not to yield at all. In
  * between it may be that other programs had the CPUs. */
 enum { SOON = 1000000, LATE = 10000000, HALVINGS_MOST = 3 };
@@ -126,3 +129,32 @@ static void kernel_yield(void *arg)
 const struct wait_ways wait_ways_kernel = {
     kernel_now, kernel_sleep, kernel_wake, kernel_yield, NULL
 };
+
+static void progress_yield(void *arg)
+{
+    const struct wait_progress *progress = arg;
+    progress->run(progress->arg);
+    sched_yield();
+}
+
+/* Short sleeps first: what is waited for may need a few turns of the other communication, one soon
+ * after the other. Later the rank costs some 1,000 ns every 2 ms. */
+static int progress_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    const struct wait_progress *progress = arg;
+    uint64_t end = clock_ns() + ns, now;
+    int r = -ETIMEDOUT;
+    for (uint64_t piece = PIECE_FIRST; r == -ETIMEDOUT && (now = clock_ns()) < end; piece *= 2) {
+        piece = piece < PIECE_MOST ? piece : PIECE_MOST;
+        progress->run(progress->arg);
+        r = kernel_sleep(NULL, words, n, end - now < piece ? end - now : piece);
+    }
+    return r;
+}
+
+struct wait_ways wait_ways_with(struct wait_progress *progress)
+{
+    if (!progress->run)
+        return wait_ways_kernel;
+    return (struct wait_ways){ kernel_now, progress_sleep, kernel_wake, progress_yield, progress };
+}

@@ -26,6 +26,11 @@ struct wait_ways {                    /* how this rank calls the kernel; tests p
 };
 extern const struct wait_ways wait_ways_kernel;
 
+/* What else must go on while a thread waits: called before each yield, and in a sleep after 20 us,
+ * 40 us, 80 us …, then each 2 ms. run NULL: nothing; then these are wait_ways_kernel. */
+struct wait_progress { void (*run)(void *arg); void *arg; };
+struct wait_ways wait_ways_with(struct wait_progress *progress);
+
 /* Sleeps until one of n words changes, for ns at most. A kernel without futex_waitv sleeps on the
  * first word only, for alone_ns at most. */
 static inline int wait_sleep(const struct wait_ways *ways, const struct futex_word *words, int n,

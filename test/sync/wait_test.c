@@ -238,6 +238,37 @@ static void ends_end_it(void **state)
                      1);
 }
 
+/* Other communication has its turn before each yield and within a sleep, which its coming ends. */
+struct others { int turns, at; shared32 *word; };
+
+static void others_run(void *arg)
+{
+    struct others *o = arg;
+    if (++o->turns == o->at)
+        store_release32(o->word, 1);
+}
+
+static void others_have_their_turn(void **state)
+{
+    (void)state;
+    struct others o = { 0, 6, &news };
+    struct wait_progress progress = { others_run, &o };
+    struct wait_ways ways = wait_ways_with(&progress);
+    struct futex_word slept_on = { &news, 0 };
+    assert_int_equal(wait_spin(&word, 1, (struct wait_ends){ &verdict, &(shared32){ 0 } },
+                               BUDGET(0, 3, 0), &ways), 0);
+    assert_int_equal(o.turns, 3);
+    /* an hour, of which three pieces pass: the word is looked at after each turn */
+    assert_int_equal(wait_sleep(&ways, &slept_on, 1, UINT64_C(3600000000000), 1), 0);
+    assert_int_equal(o.turns, 6);
+    store_release32(&news, 0);
+    assert_int_equal(wait_sleep(&ways, &slept_on, 1, 5000000, 1), -ETIMEDOUT);
+    assert_in_range(o.turns, 8, 16);                 /* 20 us, 40, … 2 ms: nine pieces at most */
+    progress.run = NULL;
+    ways = wait_ways_with(&progress);
+    assert_ptr_equal(ways.sleep, wait_ways_kernel.sleep);
+}
+
 /* Whole 64-bit values: a word beyond 2^32 is not taken for a small one, nor the other way round. */
 static void whole_words(void **state)
 {
@@ -323,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup(yields_follow_the_sleeps, fresh),
         cmocka_unit_test_setup(turns_spend_the_same_budget, fresh),
         cmocka_unit_test_setup(slices_of_a_wait, fresh),
+        cmocka_unit_test_setup(others_have_their_turn, fresh),
         cmocka_unit_test_setup(whole_words, fresh),
         cmocka_unit_test_setup(spins_until_it_comes, fresh),
         cmocka_unit_test_setup(kernel_ways, fresh),

@@ -40,8 +40,8 @@ class Options(ctypes.Structure):
                 ("timeout_ms", ctypes.c_int), ("join_timeout_ms", ctypes.c_int),
                 ("warn_ms", ctypes.c_int), ("spin_us", ctypes.c_uint), ("flags", ctypes.c_uint),
                 ("span_bytes", ctypes.c_size_t), ("interrupt", ctypes.c_void_p),
-                ("interrupt_arg", ctypes.c_void_p),
-                ("reserved", ctypes.c_uint64 * 6)]
+                ("interrupt_arg", ctypes.c_void_p), ("progress", ctypes.c_void_p),
+                ("progress_arg", ctypes.c_void_p), ("reserved", ctypes.c_uint64 * 4)]
 
 
 class Message(ctypes.Structure):
