@@ -1,0 +1,33 @@
+/* Job: what the sources of libtutti-mpi have to know of an MPI: the types of its handles, and its
+ *      constants. A variant is compiled for one ABI.
+ * Owns: nothing; the values of handles are asked once (abi_find) and never change.
+ * Never: needs an MPI to be compiled. These are facts of binary interfaces that hold for years. */
+#ifndef TUTTI_MPI_ABI_H
+#define TUTTI_MPI_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef TUTTI_MPI_OPENMPI
+#include "mpi/abi_openmpi.h"
+#else
+#include "mpi/abi_mpich.h"
+#endif
+
+/* Like this in every ABI. */
+enum { MPI_SUCCESS = 0, MPI_UNDEFINED = -32766 };
+#define MPI_BOTTOM ((void *)0)
+typedef intptr_t MPI_Aint;
+/* A status is 20 or 24 bytes, of which nothing is read here. */
+typedef struct { int64_t words[8]; } MPI_Status;
+
+/* Handles that are needed by name. */
+struct abi {
+    MPI_Comm world, no_comm;
+    MPI_Info no_info;
+    MPI_Datatype no_type, type_int, type_byte, fortran_integer;
+    MPI_Op op_min;
+};
+
+#endif

@@ -1,0 +1,38 @@
+/* Job: the ranks of an MPI job find out at MPI_Init whether all of them use tutti, and which share
+ *      a host; and leave at MPI_Finalize.
+ * Owns: the world of this host's ranks, a request by which the MPI's progress is turned.
+ * Never: touches a communicator of the program but MPI_COMM_WORLD, inside MPI_Init. */
+#ifndef TUTTI_MPI_MPI_JOB_H
+#define TUTTI_MPI_MPI_JOB_H
+
+#include "mpi/below.h"
+
+#include <stdbool.h>
+#include <tutti.h>
+
+struct mpi_job {
+    bool on;                           /* all ranks of MPI_COMM_WORLD said yes */
+    bool threads;                      /* some rank may call from several threads at a time */
+    int rank, size;
+    struct abi abi;
+    MPI_Request never;                 /* never ends: a test of it turns the MPI's progress */
+    MPI_Group group;                   /* of MPI_COMM_WORLD */
+    int keyval;                        /* of links; see link.h */
+    tutti_comm *world;                 /* of the ranks of this host; NULL: there is no other */
+    int *place;                        /* [size] each rank's in `world`; -1: on another host */
+};
+extern struct mpi_job job;
+
+/* After the MPI's own init. able: this rank can. */
+void job_begin(bool able, below_copy *copied, below_delete *deleted);
+/* After the MPI's own finalize. */
+void job_end(void);
+
+/* One turn of the MPI's progress. */
+void job_turn(void *arg);
+/* What every world of this process is opened with. name lives until then. */
+tutti_options job_options(const char *name, int rank, int size);
+/* A name that no other world has. */
+void job_name(char name[64]);
+
+#endif
