@@ -5,6 +5,7 @@
 
 #include "arena/layout.h"
 #include "base/text.h"
+#include "cli/run_mpi.h"
 #include "launch/supervisor.h"
 
 #include <getopt.h>
@@ -22,7 +23,8 @@ enum {
     OPT_TAG,
     OPT_LOCAL_RANK,
     OPT_AS_GLOO,
-    OPT_TTY
+    OPT_TTY,
+    OPT_MPI
 };
 
 static const struct option options[] = {
@@ -36,6 +38,8 @@ static const struct option options[] = {
     { "tty", no_argument, NULL, OPT_TTY },
     { "local-rank-arg", no_argument, NULL, OPT_LOCAL_RANK },
     { "as-gloo", no_argument, NULL, OPT_AS_GLOO },
+    { "mpi", no_argument, NULL, OPT_MPI },
+    { "verbose", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -60,6 +64,9 @@ static const char help[] =
     "  --local-rank-arg           add --local_rank=R to each rank's arguments\n"
     "  --as-gloo                  PyTorch programs that ask for gloo get tutti\n"
     "                             (TUTTI_AS_GLOO=1 for each rank)\n"
+    "  --mpi                      PROGRAM is an MPI program: its own mpirun starts it,\n"
+    "                             and its blocking collectives go through tutti\n"
+    "  -v, --verbose              with --mpi: say which mpirun, why, and its arguments\n"
     "  -h, --help                 this text\n"
     "\n"
     "Each rank finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR\n"
@@ -164,15 +171,22 @@ static void say_why(FILE *out, pid_t launcher)
 int verb_run(int argc, char **argv)
 {
     struct job job = { .grace_ms = GRACE_MS, .why = say_why };
+    bool mpi = false, verbose = false;
+    const char *other = NULL;
     int option, r = 0;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+:n:vh", options, NULL)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : 1;
         }
         if (option == '?' || option == ':')
             return refuse_option(option, argv);
+        mpi |= option == OPT_MPI;
+        verbose |= option == 'v';
+        if (option == OPT_MPI || option == 'v')
+            continue;
+        other = option == 'n' || option == OPT_NPROC ? other : argv[optind - 1];
         r = take_option(&job, option);
         if (r != 0)
             return r;
@@ -181,6 +195,10 @@ int verb_run(int argc, char **argv)
         return verb_refuse("run", "-n is missing: how many ranks?");
     if (optind >= argc)
         return verb_refuse("run", "no program to run");
+    if (mpi && other)
+        return verb_refuse("run", "with --mpi there are only -n and -v: mpirun starts the ranks");
+    if (mpi)
+        return run_mpi((int)job.size, verbose, argv + optind);
     job.argv = argv + optind;
     return supervisor_run(&job);
 }
