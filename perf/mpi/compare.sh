@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# How many times as fast MPI's collectives are with libtutti-mpi.so: the same program with it and
+# without, in turns (without, with, with, without, …), all in one run. For each line the median of
+# the turns' ratios, and their spread; then the median of all lines and the worst.
+#   perf/mpi/compare.sh BUILD MPICC MPIRUN [RANKS [TURNS [MOST-BYTES [SECONDS-PER-LINE]]]]
+# MPIRUN may have options, as "mpirun.openmpi --oversubscribe"; MPI_LIBS: what MPICC lacks.
+set -euo pipefail
+build=$(cd "$1" && pwd) mpicc=$2 ranks=${4:-2} turns=${5:-4} most=${6:-1048576} seconds=${7:-0.02}
+read -ra mpirun <<<"$3"
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+$mpicc -O2 -o "$here/program" "$(dirname "${BASH_SOURCE[0]}")/collectives.c" ${MPI_LIBS-}
+for ((turn = 0; turn < turns; turn++)); do
+  order="0 1"
+  [ $((turn % 2)) = 0 ] || order="1 0"
+  for with in $order; do
+    preload=()
+    [ $with = 0 ] || preload=(env "LD_PRELOAD=$build/libtutti-mpi.so")
+    "${mpirun[@]}" -n "$ranks" "${preload[@]}" "$here/program" "$most" "$seconds" \
+      >"$here/$with.$turn" </dev/null
+  done
+  paste -d' ' "$here/0.$turn" "$here/1.$turn"
+done | awk '
+  { key = $1 " " $2; if (!(key in n)) order[++keys] = key
+    a[key, ++n[key]] = $3; b[key, n[key]] = $6; r[key, n[key]] = $3 / $6 }
+  function sorted(v, key, count,   i, j, t) {
+    for (i = 1; i <= count; i++) s[i] = v[key, i]
+    for (i = 2; i <= count; i++) for (j = i; j > 1 && s[j] < s[j - 1]; j--) {
+      t = s[j]; s[j] = s[j - 1]; s[j - 1] = t }
+  }
+  function median(count) { return (s[int((count + 1) / 2)] + s[int(count / 2) + 1]) / 2 }
+  END {
+    printf "%-22s %9s %12s %12s %7s  %s\n", "", "bytes", "MPI us", "tutti us", "ratio", "spread"
+    for (k = 1; k <= keys; k++) {
+      key = order[k]; split(key, part, " ")
+      sorted(a, key, n[key]); mpi = median(n[key])
+      sorted(b, key, n[key]); tutti = median(n[key])
+      sorted(r, key, n[key]); all["all", k] = median(n[key])
+      printf "%-22s %9d %12.2f %12.2f %7.2f  %.2f-%.2f\n", part[1], part[2], mpi, tutti, \
+        all["all", k], s[1], s[n[key]]
+    }
+    sorted(all, "all", keys)
+    printf "all: median %.2f, worst %.2f, best %.2f\n", median(keys), s[1], s[keys]
+  }'
