@@ -33,6 +33,7 @@
 
 /* Help texts of several rows. */
 #define EAGER_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
+#define EAGER_EACH_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 128 KiB a rank"
 #define PIPELINE_HELP \
     "queues of chunks, or straight from buffers in the arena: written once, read once by each " \
     "who takes; any size"
@@ -188,11 +189,11 @@ const struct algorithm algorithm_table[] = {
       .help = "all blocks in the arrival line, up to 88 bytes a rank: the price of a barrier" },
     { .name = "eager",
       .kind = KIND_REDUCE_SCATTER,
-      .most = EAGER_BYTES,
+      .most = EAGER_EACH_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take_folded,
-      .help = "blocks in a slot a rank, each folds its own from N places: 1 wait, up to 64 KiB a "
+      .help = "blocks in a slot a rank, each folds its own from N places: 1 wait, up to 128 KiB a "
               "rank" },
     { .name = "pipelined",
       .kind = KIND_REDUCE_SCATTER,
@@ -321,11 +322,11 @@ const struct algorithm algorithm_table[] = {
       .help = "all blocks in the root's arrival line, up to 88 bytes" },
     { .name = "eager",
       .kind = KIND_SCATTER,
-      .most = EAGER_BYTES,
+      .most = EAGER_EACH_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take,
-      .help = EAGER_HELP },
+      .help = EAGER_EACH_HELP },
     { .name = "pipelined",
       .kind = KIND_SCATTER,
       .most = SIZE_MAX,
@@ -359,11 +360,11 @@ const struct algorithm algorithm_table[] = {
       .help = "all blocks in the arrival line, up to 88 bytes a rank" },
     { .name = "eager",
       .kind = KIND_ALL_TO_ALL,
-      .most = EAGER_BYTES,
+      .most = EAGER_EACH_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take,
-      .help = EAGER_HELP },
+      .help = EAGER_EACH_HELP },
     { .name = "pipelined",
       .kind = KIND_ALL_TO_ALL,
       .most = SIZE_MAX,

@@ -102,7 +102,7 @@ struct coll {
         uint64_t factor[2];            /* TUTTI_PREMUL_SUM: this rank's own */
         uint64_t ticks;                /* spent in folds and copies */
     } fold;
-    struct even even;                  /* of even parts of up to EAGER_BYTES; else zeros */
+    struct even even;                  /* of even parts that can be eager; else zeros */
     struct vector_args lists;
     uint64_t list_hash;                /* of the counts that all ranks must have alike; 0: none */
     int answer;                        /* what the call returns on success */
@@ -220,6 +220,8 @@ int  coll_device_complete(struct coll *c);
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
 
 enum { INLINE_BYTES = PAYLOAD_WORDS * 8, EAGER_BYTES = 65536 };
+/* of all blocks together, where a rank gives each rank another one */
+enum { EAGER_EACH_BYTES = 2 * EAGER_BYTES };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16
  * bytes of data. */
 enum { FACTOR_WORD = 2, FACTOR_BYTES = INLINE_BYTES - 16 };

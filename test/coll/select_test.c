@@ -42,6 +42,8 @@ static void the_default(void **state)
     /* not everybody folds everything on CPUs that are shared */
     CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");
     CHOSEN(KIND_SCATTER, true, 65536, "eager");
+    CHOSEN(KIND_SCATTER, false, 131072, "eager");
+    CHOSEN(KIND_SCATTER, false, 131073, "pipelined");
     CHOSEN(KIND_SCATTER, true, 2 << 20, "pipelined");
     CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, "direct");
     CHOSEN(KIND_SCATTER, false, SIZE_MAX, "pipelined");
@@ -52,6 +54,11 @@ static void the_default(void **state)
         CHOSEN(KIND_ALL_REDUCE, crowded, 32768, "eager");
         CHOSEN(KIND_ALL_REDUCE, crowded, 65537, "pipelined");
         CHOSEN(KIND_ALL_REDUCE, crowded, SIZE_MAX, "pipelined");
+        size_t each = crowded ? 65536 : 131072;
+        CHOSEN(KIND_ALL_TO_ALL, crowded, each, "eager");
+        CHOSEN(KIND_ALL_TO_ALL, crowded, each + 1, "pipelined");
+        CHOSEN(KIND_REDUCE_SCATTER, crowded, each, "eager");
+        CHOSEN(KIND_REDUCE_SCATTER, crowded, each + 1, "pipelined");
         CHOSEN(KIND_REDUCE, crowded, 88, "inline");
         CHOSEN(KIND_REDUCE, crowded, 65536, "eager");
         CHOSEN(KIND_REDUCE, crowded, 65537, "pipelined");

@@ -89,6 +89,13 @@ static uint64_t oracle_span_bytes(void)
     return asked && text_parse_bytes(asked, &bytes) == 0 ? bytes : UINT64_C(1) << 40;
 }
 
+static size_t eager_most(enum kind kind)
+{
+    return kind == KIND_ALL_TO_ALL || kind == KIND_SCATTER || kind == KIND_REDUCE_SCATTER
+        ? EAGER_EACH_BYTES
+        : EAGER_BYTES;
+}
+
 size_t oracle_count(const struct oracle_case *c)
 {
     static const struct { size_t few; int more; } sizes[SIZES] = {
@@ -115,7 +122,9 @@ size_t oracle_count(const struct oracle_case *c)
     switch (c->v[DIM_SIZE]) {
     case SIZE_LINE_LESS: case SIZE_LINE: case SIZE_LINE_MORE: bytes = INLINE_BYTES / blocks; break;
     case SIZE_32K_LESS: case SIZE_32K: case SIZE_32K_MORE: bytes = 32768 / blocks; break;
-    case SIZE_64K_LESS: case SIZE_64K: case SIZE_64K_MORE: bytes = EAGER_BYTES / blocks; break;
+    case SIZE_64K_LESS:
+    case SIZE_64K:
+    case SIZE_64K_MORE: bytes = eager_most(c->kind) / blocks; break;
     case SIZE_PIECE_LESS: case SIZE_PIECE: case SIZE_PIECE_MORE:
     case SIZE_DEVICE_PIECE_LESS:
     case SIZE_DEVICE_PIECE:
@@ -204,7 +213,7 @@ bool oracle_fits(const struct oracle_case *c, const struct oracle_space *space)
     if (v[DIM_RULE] == RULE_LINE)
         most = v[DIM_OP] == TUTTI_PREMUL_SUM ? INLINE_BYTES - FACTOR_BYTES : INLINE_BYTES;
     if (v[DIM_RULE] == RULE_EAGER)
-        most = EAGER_BYTES;
+        most = eager_most(c->kind);
     return bytes <= most && bytes <= space->bytes_most;
 }
 
