@@ -22,6 +22,7 @@
 #include "group/seat.h"
 #include "order/order.h"
 #include "os/memory.h"
+#include "os/stack.h"
 #include "p2p/p2p.h"
 #include "watch/death.h"
 #include "watch/verdict.h"
@@ -144,6 +145,7 @@ static void world_setup(void)
     pthread_key_create(&life.thread_end, world_thread_end);
     pthread_atfork(world_before_fork, world_in_parent, world_in_child);
     world_when_over();
+    stack_begin();
 }
 
 /* Short waits are counted in pauses; this measures the ticks of one. A microsecond, once a

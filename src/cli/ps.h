@@ -33,7 +33,8 @@ void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
 void ps_line(FILE *out, const struct seen_job *job);                 /* one line a job */
 void ps_classes(FILE *out, const struct seen_job *job);              /* fits a screen */
 void ps_every(FILE *out, const struct seen_job *job);                /* a line a rank */
-void why_job(FILE *out, const struct seen_job *job);                 /* five lines at most */
+/* five lines at most, and with `stack` the stack of one rank */
+void why_job(FILE *out, const struct seen_job *job, bool stack);
 void ps_json(FILE *out, const struct seen_jobs *j);
 void ps_prometheus(FILE *out, const struct seen_jobs *j);
 

@@ -1,5 +1,6 @@
 /* tutti why: what a job waits for, who keeps it waiting, what that rank does instead, and how to
- * look further. All that it says is read: no signal is sent, no process is stopped. */
+ * look further. All that it says is read: no signal is sent, but by --stack; no process is
+ * stopped. */
 #include "cli/ps.h"
 #include "cli/verb.h"
 
@@ -8,12 +9,13 @@
 
 static const struct option options[] = {
     { "stuck", required_argument, NULL, 's' },
+    { "stack", no_argument, NULL, 'k' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
 
 static const char help[] =
-    "usage: tutti why [JOB|BOX] [--stuck SECONDS]\n"
+    "usage: tutti why [JOB|BOX] [--stuck SECONDS] [--stack]\n"
     "\n"
     "Says in at most five lines what a job waits for, which ranks keep it waiting,\n"
     "what these do instead, and how to look further. It only reads. JOB is a job's\n"
@@ -21,6 +23,9 @@ static const char help[] =
     "it: each job of yours.\n"
     "\n"
     "  --stuck SECONDS   from this age a wait counts as stuck; default: 30\n"
+    "  --stack           also the stack, of C and of Python, of the rank that keeps\n"
+    "                    the others waiting. Asks it by SIGURG: a sleep of the\n"
+    "                    program may end early by that\n"
     "  -h, --help        this text\n"
     "\n"
     "Exit status: as of tutti ps.\n";
@@ -28,6 +33,7 @@ static const char help[] =
 int verb_why(int argc, char **argv)
 {
     uint64_t stuck_ns = PS_STUCK_NS;
+    bool stack = false;
     struct seen_jobs j;
     int option;
     opterr = 0;
@@ -35,6 +41,10 @@ int verb_why(int argc, char **argv)
         if (option == 'h') {
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
+        }
+        if (option == 'k') {
+            stack = true;
+            continue;
         }
         if (option != 's') {
             verb_refuse("why", option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
@@ -57,7 +67,7 @@ int verb_why(int argc, char **argv)
     if (j.n == 0)
         ps_nothing(stdout, &j, only);
     for (size_t i = 0; i < j.n; i++)
-        why_job(stdout, &j.at[i]);
+        why_job(stdout, &j.at[i], stack);
     int status = ps_end(&j, only);
     jobs_drop(&j);
     return status;

@@ -1,6 +1,7 @@
 /* Five lines at most: the headline; who waits; for whom; who keeps it, and what that one does;
  * where that is, or how to look further. Cost: some reads of /proc for one process. */
 #include "cli/ps.h"
+#include "cli/why_stack.h"
 
 #include "os/proc_files.h"
 
@@ -85,9 +86,11 @@ static void say_where(FILE *out, struct text *t, const struct rank_states *m,
         proc_thread_wchan(&kernel, s->process.pid, s->process.tid);
     if (kernel.used)
         text_add_foreign(t, room, sizeof room);
+    const char *state = s->condition == RANK_ABSENT && s->process.state
+        ? s->process.state
+        : rank_condition_name(s->condition);
     if (t->used == before)
-        text_add(t, "%s", s->condition == RANK_RUNNING ? "in its own instructions"
-                                                        : rank_condition_name(s->condition));
+        text_add(t, "%s", strcmp(state, "running") ? state : "in its own instructions");
     const char *pace = any_moved(m) ? "; ranks of the job make progress"
                                     : "; no rank makes progress now";
     text_add(t, "%s", s->process.kernel ? "" : pace);
@@ -150,7 +153,14 @@ static void say_blockers(FILE *out, struct text *t, const struct rank_states *m,
     say_further(out, s);
 }
 
-void why_job(FILE *out, const struct seen_job *job)
+/* The rank whose stack tells most: who keeps the others, or else who waits. */
+static const struct rank_state *say_whose(const struct rank_states *m, const struct blockers *k)
+{
+    int ranks[RANKS_MAX], n = alike_keepers(m, k, ranks);
+    return n ? &m->rank[ranks[0]] : k->waiters_n ? &m->rank[k->waiters[0]] : NULL;
+}
+
+void why_job(FILE *out, const struct seen_job *job, bool stack)
 {
     char line[WHY_LINE];
     struct text t = TEXT_IN(line);
@@ -172,6 +182,9 @@ void why_job(FILE *out, const struct seen_job *job)
     }
     fprintf(out, "\n");
     say_blockers(out, &t, m, &job->blockers);
+    const struct rank_state *s = stack ? say_whose(m, &job->blockers) : NULL;
+    if (s && s->process.pid)
+        why_stack(out, s);
 }
 
 int why_write(FILE *out, const char *only, uint64_t stuck_ns)
@@ -181,7 +194,7 @@ int why_write(FILE *out, const char *only, uint64_t stuck_ns)
     if (error)
         return error;
     for (size_t i = 0; i < j.n; i++)
-        why_job(out, &j.at[i]);
+        why_job(out, &j.at[i], false);
     jobs_drop(&j);
     return 0;
 }

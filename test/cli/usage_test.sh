@@ -64,6 +64,8 @@ for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --tty
 done
 for how in "ps --help" "ps -h" "help ps"; do shows '^usage: tutti ps' $how; done
 for how in "why --help" "why -h" "help why"; do shows '^usage: tutti why' $how; done
+shows '^  --stack\b' why --help
+grep -qF -e '\-\-stack' "$TUTTI_SOURCE/src/cli/tutti.1" || fail "--stack is not in the man page"
 for option in --all --json --prometheus --watch --stuck; do
   shows "^  $option\\b" ps --help
   grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Callable, List, Optional
 
-from . import _worlds
+from . import _stack, _worlds
 from ._children import Kept
 from ._core import core as _tutti
 from ._number import LONGEST, SIZE, UNSIGNED, milliseconds, refuse_timeout, whole
@@ -49,6 +49,10 @@ def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0,
                         whole("init: spin_us", spin_us, UNSIGNED), flags,
                         whole("init: span_bytes", span_bytes, SIZE))
     _worlds.made(world)
+    try:
+        _stack.answer()
+    except (OSError, ValueError, RuntimeError):
+        pass                                # no /proc, no room: then there is no stack to show
     return world
 
 
