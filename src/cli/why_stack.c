@@ -96,7 +96,9 @@ static const char *stack_ask(FILE *out, const struct rank_state *s, int fd)
 void why_stack(FILE *out, const struct rank_state *s)
 {
     const char *why = NULL;
-    if (s->condition == RANK_STOPPED)
+    if (s->process.kernel)
+        why = "a black box has none";
+    else if (s->condition == RANK_STOPPED)
         why = "no answer: it is stopped";
     else if (s->condition == RANK_KERNEL)
         why = "no answer: it cannot be interrupted in the kernel";

@@ -57,7 +57,7 @@ for how in "run --help" "run -h" "help run" "run -n 2 --help"; do
   shows '^usage: tutti run -n N' $how
 done
 for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --tty --local-rank-arg \
-    --as-gloo; do
+    --as-gloo --mpi --verbose; do
   shows "^  .*$option\\b" run --help
   grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
     fail "$option is not in the man page"

@@ -7,6 +7,7 @@
 #include "cli/doctor_tune.h"
 #include "cli/perf.h"
 #include "cli/ps.h"
+#include "cli/run_mpi.h"
 #include "cli/verb.h"
 #include "launch/supervisor.h"
 
@@ -39,6 +40,15 @@ int perf_exec(const char *program, char **args)
 {
     FUZZ_MUST(program[0] && args[0]);
     for (char **word = args; *word; word++)
+        FUZZ_MUST(strlen(*word) < 1 << 20);
+    return 0;
+}
+
+int run_mpi(int size, bool verbose, char **argv)
+{
+    (void)verbose;
+    FUZZ_MUST(size >= 1 && size <= RANKS_MAX && argv[0]);
+    for (char **word = argv; *word; word++)
         FUZZ_MUST(strlen(*word) < 1 << 20);
     return 0;
 }

@@ -89,7 +89,7 @@ static int begun_at_once(void)
 static void one_device_stops_no_other(void **state)
 {
     (void)state;
-    PASSES(others_go_on, "FAKE_CUDA_DRAIN=1", "FAKE_CUDA_DEVICES=2", NULL);
+    PASSES(others_go_on, "FAKE_CUDA_DRAIN=loads", "FAKE_CUDA_DEVICES=2", NULL);
 }
 
 static void a_device_is_begun_once(void **state)

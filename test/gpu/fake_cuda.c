@@ -16,14 +16,14 @@
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
- *   FAKE_CUDA_DRAIN=1        cuMemFree, cuIpcCloseMemHandle, cuModuleUnload and what loads a
- *                            kernel (cuModuleLoadData, the first cuModuleGetFunction) wait for all
- *                            that is under way in the context, as an H100's driver does for the
- *                            first two; threads that give it work meanwhile wait for them
+ *   FAKE_CUDA_DRAIN=0        cuMemFree, cuIpcCloseMemHandle and cuModuleUnload do not wait for all
+ *                            that is under way in the context, as an H100's driver does; threads
+ *                            that give it work meanwhile wait for them
+ *   FAKE_CUDA_DRAIN=loads    what loads a kernel (cuModuleLoadData, the first cuModuleGetFunction)
+ *                            waits so, too
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on
  *   FAKE_CUDA_END=lax        what is still registered or open when the process ends is
  *                            not looked at
- * FAKE_CUDA_DRAIN is 1 unless it is set to 0.
  *
  * Streams are threads. The NULL stream is CUDA's legacy default stream: an operation in it waits
  * for all earlier ones in the context's blocking streams, and theirs for its earlier ones; streams
@@ -86,6 +86,7 @@ CUresult cuInit(unsigned flags)
     fake.pinned_only = environment_is("FAKE_CUDA_PINNED", "require");
     fake.no_poison = environment_is("FAKE_CUDA_POISON", "0");
     fake.drain = !environment_is("FAKE_CUDA_DRAIN", "0");
+    fake.drain_loads = environment_is("FAKE_CUDA_DRAIN", "loads");
     fake.pid = getpid();
     fake.ready = true;
     return 0;

@@ -102,7 +102,7 @@ static int in_a_crowd(tutti_comm *world, int rank)
 static void run(ranks_body *body, const char *rule, const char *devices)
 {
     setenv("TUTTI_ALGORITHM", rule, 1);
-    setenv("FAKE_CUDA_DRAIN", "1", 1);
+    setenv("FAKE_CUDA_DRAIN", "loads", 1);
     setenv("FAKE_CUDA_DEVICES", devices, 1);
     assert_int_equal(ranks_run(2, body, 0), 0);
 }

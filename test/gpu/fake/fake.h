@@ -174,7 +174,7 @@ struct fake {
     struct order host;                      /* what all threads of the host together have seen */
     unsigned delay_us;
     uint64_t seed;
-    bool report_only, pinned_only, no_poison, drain;
+    bool report_only, pinned_only, no_poison, drain, drain_loads;
     bool crowd;                                      /* fakeCrowd */
     unsigned grid;                                   /* fakeGrid */
 };
@@ -243,7 +243,7 @@ void op_touch(struct op *op, struct range *range, uint64_t begin, uint64_t bytes
 void stream_enqueue(struct CUstream_st *stream, struct op *op);
 /* the host does, and has then seen it */
 CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
-/* Under FAKE_CUDA_DRAIN=1: waits for all that is under way in the context. The host is not taken to
+/* Unless FAKE_CUDA_DRAIN=0: waits for all that is under way in the context. The host is not taken to
  * have seen it, since nothing promises it. Other threads that give work to the context wait for the
  * end of that, in context_await. */
 void context_drain(struct CUctx_st *context);

@@ -46,7 +46,8 @@ static CUresult load(CUmodule *module, const void *image)
         return CUDA_ERROR_INVALID_PTX;
     if (modules_n == MODULES_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    context_drain(context);
+    if (fake.drain_loads)
+        context_drain(context);
     struct ptx_module *ptx = ptx_parse(text);
     if (!ptx)
         return CUDA_ERROR_INVALID_PTX;
@@ -109,7 +110,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (functions_n == FUNCTIONS_MOST)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct CUctx_st *context = NULL;
-    if (context_seen(&context) == 0)
+    if (fake.drain_loads && context_seen(&context) == 0)
         context_drain(context);
     functions[functions_n] = (struct CUfunc_st){ module, ptx };
     *function = &functions[functions_n++];
