@@ -19,8 +19,9 @@
  * away (sync/wait). */
 enum { YIELDS = TINY(80, 0) };
 /* Where there is other communication (options.progress) and CPUs for all: until yield_ticks have
- * passed. It moves at each yield. And two ranks that sleep in turns, because to wake takes longer
- * than the spin of the other, come out of it: a barrier of 45 us becomes one of 0.1 us. */
+ * passed. It moves at each yield. And two ranks that sleep in turns, because to wake one takes
+ * longer than the other spins, come out of it: with fewer, calls of 45 us each were seen for whole
+ * runs of two ranks, with so many not. */
 enum { YIELDS_BESIDE = TINY(1 << 20, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
