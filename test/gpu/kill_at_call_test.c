@@ -80,10 +80,11 @@ static void in_calls_of(const char *symbol, uint64_t calls, int victim)
 {
     uint64_t at[3] = { 1, calls / 2 + 1, calls };
     for (int i = 0; i < 3; i++) {
-        /* How often it asks whether something has ended differs from run to run; so often it does
-         * at least. */
-        uint64_t nth = calls > 20 ? 1 + 4 * (uint64_t)i : at[i];
-        if (i > 0 && at[i] == at[i - 1])
+        /* How often it asks whether the caller's stream is ready differs from run to run; once in
+         * each of the seven operations it does at least. */
+        bool asks = !strcmp(symbol, "cuEventQuery");
+        uint64_t nth = asks ? 1 + 3 * (uint64_t)i : at[i];
+        if (i > 0 && !asks && at[i] == at[i - 1])
             continue;
         scenario_fault = (struct scenario_fault){ symbol, "0k", nth, victim, false };
         try_it(scenario_run);
@@ -116,7 +117,7 @@ static void in_calls(const char *rules, int n, int victim, const char *const *so
  * its way; the end. */
 static const char *const of_staging[] = {
     "cuPointerGetAttributes", "cuMemcpyDtoHAsync_v2", "cuEventQuery", "cuMemcpyHtoDAsync_v2",
-    "cuMemcpy2DAsync_v2", "cuStreamDestroy_v2", NULL
+    "cuMemcpy2DAsync_v2", "cuStreamWriteValue32_v2", "cuStreamDestroy_v2", NULL
 };
 /* Its memory is lent; the others wait in `mapped`; all memory is open; it has read, and they wait
  * in `placed`; it leaves. */
