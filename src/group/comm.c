@@ -18,11 +18,6 @@
  * under way, with more they only burn time. So many are the most; waits that are long take them
  * away (sync/wait). */
 enum { YIELDS = TINY(80, 0) };
-/* Where there is other communication (options.progress) and CPUs for all: until yield_ticks have
- * passed. It moves at each yield. And two ranks that sleep in turns, because to wake one takes
- * longer than the other spins, come out of it: with fewer, calls of 45 us each were seen for whole
- * runs of two ranks, with so many not. */
-enum { YIELDS_BESIDE = TINY(1 << 20, 0) };
 
 static int comm_alloc(struct tutti_comm *comm, uint32_t size)
 {
@@ -67,9 +62,7 @@ static void comm_set_budget(struct tutti_comm *comm)
     bool spin = !comm->crowded || world->spin_given;
     comm->watch.budget = (struct wait_budget){
         .spin_ticks = spin && !(world->flags & TUTTI_NO_SPIN) ? world->spin_ticks : 0,
-        .yields = comm->crowded      ? YIELDS
-            : world->beside.run      ? YIELDS_BESIDE
-                                     : YIELDS / 5,
+        .yields = comm->crowded ? YIELDS : YIELDS / 5,
         .yield_ticks = world->yield_ticks,
         .spin_rounds = world->spin_rounds
     };

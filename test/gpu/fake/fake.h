@@ -243,7 +243,7 @@ void op_touch(struct op *op, struct range *range, uint64_t begin, uint64_t bytes
 void stream_enqueue(struct CUstream_st *stream, struct op *op);
 /* the host does, and has then seen it */
 CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
-/* Unless FAKE_CUDA_DRAIN=0: waits for all that is under way in the context. The host is not taken to
+/* Unless FAKE_CUDA_DRAIN=0: waits for all under way in the context. The host is not taken to
  * have seen it, since nothing promises it. Other threads that give work to the context wait for the
  * end of that, in context_await. */
 void context_drain(struct CUctx_st *context);
