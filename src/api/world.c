@@ -18,6 +18,7 @@
 #include "base/staged.h"
 #include "coll/select.h"
 #include "gpu/device_memory.h"
+#include "gpu/proof.h"
 #include "group/directory.h"
 #include "group/seat.h"
 #include "order/order.h"
@@ -318,6 +319,7 @@ int world_close(struct tutti_comm *comm)
     device_memory_leave(world, true);
     world_leave(world);
     device_memory_close(world);
+    proof_end(world);
     while (world->comms) {
         p2p_close(world->comms);
         comm_close(world->comms);

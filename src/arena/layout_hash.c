@@ -97,8 +97,8 @@ static const size_t layout_words[] = {
     sizeof(struct lent), AT(lent, device), AT(lent, handle), AT(lent, buffer), AT(lent, base),
     AT(lent, bytes), AT(lent, offset), AT(lent, length), AT(lent, loan), AT(lent, generation),
     AT(lent, how), AT(lent, keep), sizeof(struct card), AT(card, number), AT(card, ways),
-    AT(card, send), AT(card, recv), AT(card, staging), KEEP_NOT, KEEP_OPEN, KEEP_STAGING,
-    CARD_PLACE, CARD_STAGING,
+    AT(card, nonce), AT(card, send), AT(card, recv), AT(card, staging), AT(card, proof), KEEP_NOT,
+    KEEP_OPEN, KEEP_STAGING, CARD_PLACE, CARD_STAGING,
     sizeof(struct loan), AT(loan, state), AT(loan, returned), AT(loan, held),
 
     LETTER_WHOLE, LETTER_STORED, LETTER_OFFERED, LETTER_MOVED, DEAL_OFFERED, DEAL_GRANTED,

@@ -18,8 +18,13 @@ struct lent {                       /* one buffer of a call; by its rank, before
 };
 /* how long it may stay open: one operation; until it is called back; so, and not to make room */
 enum lent_keep { KEEP_NOT, KEEP_OPEN, KEEP_STAGING };
-/* by parity of the operation's number. ways: what this rank can do, enum card_way */
-struct card { shared64 number; uint64_t ways; struct lent send, recv, staging; };
+/* by parity of the operation's number. ways: what this rank can do, enum card_way. proof, nonce: a
+ * page for those on another GPU, and what is in it (gpu/proof); length 0: there is none */
+struct card {
+    shared64 number;
+    uint64_t ways, nonce;
+    struct lent send, recv, staging, proof;
+};
 enum card_way { CARD_PLACE = 1, CARD_STAGING = 2 };
 struct loan {
     _Alignas(LINE) shared64 state;    /* generation << 1 | 1: called back; the lender | E72 */

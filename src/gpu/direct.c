@@ -58,8 +58,7 @@ static void give_up(struct coll *c, const char *words)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* p's card of this operation. NULL: what p says of it cannot be true. */
-static const struct card *card_of(const struct coll *c, uint32_t p)
+const struct card *direct_card(const struct coll *c, uint32_t p)
 {
     uint64_t at = coll_card(c, p);
     const struct card *card = at % _Alignof(struct card)
@@ -69,8 +68,13 @@ static const struct card *card_of(const struct coll *c, uint32_t p)
     return card && load_relaxed64(&card->number) == c->op.claim.seq ? card : NULL;
 }
 
-static int take(struct coll *c, uint32_t p, const struct lent *lent, size_t least, CUdeviceptr *at,
-                bool *open, struct text *why)
+const unsigned char *direct_device(const struct coll *c, const struct card *card)
+{
+    return c->gpu.call->direct->staged ? card->staging.device : card->send.device;
+}
+
+int direct_take(struct coll *c, uint32_t p, const struct lent *lent, size_t least,
+                CUdeviceptr *at, bool *open, struct text *why)
 {
     struct gpu *gpu = c->gpu.call->gpu;
     struct ipc_import_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
@@ -90,13 +94,11 @@ static bool on_one_gpu(const struct coll *c)
 {
     const unsigned char *first = NULL;
     for (uint32_t p = 0; p < c->comm->watch.size; p++) {
-        const struct card *card = card_of(c, p);
-        const struct lent *lent = !card ? NULL
-            : c->gpu.call->direct->staged ? &card->staging
-            : &card->send;
-        if (!lent || (first && memcmp(lent->device, first, sizeof lent->device) != 0))
+        const struct card *card = direct_card(c, p);
+        const unsigned char *device = card ? direct_device(c, card) : NULL;
+        if (!device || (first && memcmp(device, first, sizeof card->send.device) != 0))
             return false;
-        first = lent->device;
+        first = device;
     }
     return true;
 }
@@ -106,7 +108,7 @@ static uint64_t ways_of_all(const struct coll *c)
 {
     uint64_t ways = CARD_PLACE | CARD_STAGING;
     for (uint32_t p = 0; p < c->comm->watch.size; p++) {
-        const struct card *card = card_of(c, p);
+        const struct card *card = direct_card(c, p);
         ways &= card ? card->ways : 0;
     }
     return ways;
@@ -116,36 +118,46 @@ static int open_staging(struct coll *c, uint32_t p, const struct card *card, str
 {
     struct direct_peer *peer = &c->gpu.call->direct->peers[p];
     peer->staging = card->staging;
-    if (!direct_reads_staging(c, p, c->comm->watch.me))
-        return 0;
-    int r = take(c, p, &peer->staging, (size_t)DEVICE_SLOTS * DEVICE_SLOT_BYTES, &peer->staging_at,
-                 &peer->staging_open, why);
+    int r = direct_take(c, p, &peer->staging, (size_t)DEVICE_SLOTS * DEVICE_SLOT_BYTES,
+                        &peer->staging_at, &peer->staging_open, why);
     return r < 0 ? r
                  : device_slots_opened(&c->gpu.call->streams->slots, c->comm, p,
                                        peer->staging.buffer);
 }
 
+/* True: this rank reads what p lends for this operation. */
+static bool reads(const struct coll *c, uint32_t p)
+{
+    return c->gpu.call->direct->staged ? direct_reads_staging(c, p, c->comm->watch.me)
+                                       : direct_reads_send(c, p) || direct_reads_recv(c, p);
+}
+
+/* -EXDEV: it is on a GPU that cannot be read here, by whatever road. */
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
 {
     struct direct_peer *peer = &c->gpu.call->direct->peers[p];
     bool each = c->algorithm->kind == KIND_REDUCE_SCATTER
         || (!c->gpu.call->direct->folds && (parts_how(c) & PARTS_EACH));
     size_t bytes = c->count * c->width;
-    const struct card *card = card_of(c, p);
+    const struct card *card = direct_card(c, p);
     if (!card) {
         text_add(why, "its card is not there");
         return -EPROTO;
     }
+    if (!reads(c, p))
+        return 0;
+    if (proof_known(c->comm->world, c->gpu.call->gpu, direct_device(c, card), why) < 0)
+        return -EXDEV;
     if (c->gpu.call->direct->staged)
         return open_staging(c, p, card, why);
     peer->send = card->send;
     peer->recv = card->recv;
     int r = 0;
     if (direct_reads_send(c, p))
-        r = take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes, &peer->send_at,
-                 &peer->send_open, why);
+        r = direct_take(c, p, &peer->send, each ? bytes * c->comm->watch.size : bytes,
+                        &peer->send_at, &peer->send_open, why);
     if (r == 0 && direct_reads_recv(c, p))
-        r = take(c, p, &peer->recv, bytes, &peer->recv_at, &peer->recv_open, why);
+        r = direct_take(c, p, &peer->recv, bytes, &peer->recv_at, &peer->recv_open, why);
     return r;
 }
 
@@ -296,8 +308,19 @@ static int choose(struct coll *c)
             return DONE;
         }
         int opened = open_all(c, &why);
-        bool ok = opened == 0;
+        p->could = opened == 0;
         c->comm->gpu.no_place |= opened == -ENOTSUP && !p->staged;
+        p->state = DIRECT_OPENED;
+    }
+    if (p->state == DIRECT_OPENED) {
+        int proved = p->could ? direct_prove(c, &why) : 0;
+        if (proved == DIRECT_WAITS)
+            return watch_poll(&c->op);
+        if (proved < 0) {
+            comm_explain(c->comm, "%s", words);
+            return proved;
+        }
+        bool ok = proved > 0;
         int lives = ok ? 0 : streams_lives(c->gpu.call->streams);
         if (lives < 0)                              /* a broken context has no other road, either */
             return device_failed(c, lives);
@@ -390,6 +413,7 @@ void direct_end(struct coll *c, int result)
     if (!p)
         return;                     /* the operation may have no number and no comm yet */
     struct ipc_export *share = ipc_export_if(c->comm->world);
+    direct_prove_end(c);
     if (!d->streams || !d->streams->given_up)           /* else what the copies read stays open */
         close_all(c);
     uint64_t deadline = clock_ns() + PATIENCE_NS;

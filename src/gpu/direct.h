@@ -15,6 +15,7 @@
 #include "gpu/device_slots.h"
 #include "gpu/ipc_export.h"
 #include "gpu/kernel.h"
+#include "gpu/proof.h"
 #include "pattern/chunk.h"
 
 /* What a rank of the operation lends, and what of it is open here. */
@@ -33,7 +34,7 @@ struct direct_rounds {
 };
 
 enum direct_state {
-    DIRECT_OFFERED, DIRECT_TRIED, DIRECT_SAID, DIRECT_FOLDING,
+    DIRECT_OFFERED, DIRECT_OPENED, DIRECT_TRIED, DIRECT_SAID, DIRECT_FOLDING,
     DIRECT_FOLDED, DIRECT_COPYING, DIRECT_OVER
 };
 
@@ -48,6 +49,11 @@ struct direct {
     struct direct_peer *peers;         /* [ranks] */
     uint64_t marks;                    /* of the stream, to wait for */
     struct direct_rounds rounds;
+    struct proof proof;                /* of memory of rank `proving`, while that is asked for */
+    uint32_t proving;
+    struct lent page;                  /* its page; page_open: at page_at, here */
+    CUdeviceptr page_at;
+    bool page_open;
 };
 
 /* Replaces pinned_choose if the rules name a road for this operation. */
@@ -59,6 +65,22 @@ void direct_end(struct coll *c, int result);
 
 /* direct_offer.c: fills in this rank's card. Its offset in the arena; 0, *why: it gives none. */
 uint64_t direct_offer(struct coll *c, struct text *why);
+
+/* direct_proof.c. offer: adds this rank's page to its card. Else as of a state: can what this rank
+ * has opened be read? 1: it can. 0: it cannot, *why. DIRECT_WAITS: ask again. -errno, *why. */
+enum { DIRECT_WAITS = 2 };
+void direct_offer_proof(struct coll *c, struct ipc_export *share, struct card *card);
+int  direct_prove(struct coll *c, struct text *why);
+void direct_prove_end(struct coll *c);
+/* The GPU of what a rank lends for this operation, by its card. */
+const unsigned char *direct_device(const struct coll *c, const struct card *card);
+/* For direct_proof.c: lends; p's card, NULL: what p says of it cannot be true; opens, if p lends as
+ * many bytes. */
+int  direct_lend(struct coll *c, struct ipc_export *share, const struct driver_pointer *pointer,
+                 size_t bytes, struct lent *lent, struct text *why);
+const struct card *direct_card(const struct coll *c, uint32_t p);
+int  direct_take(struct coll *c, uint32_t p, const struct lent *lent, size_t least,
+                 CUdeviceptr *at, bool *open, struct text *why);
 
 /* For direct_fold.c and direct_move.c: the address of p's buffer on this rank's device. */
 CUdeviceptr direct_send(const struct coll *c, uint32_t p);

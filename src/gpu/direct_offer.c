@@ -56,7 +56,7 @@ static bool lends_recv(const struct coll *c)
     return c->gpu.call->recv.bytes && c->algorithm->kind == KIND_ALL_REDUCE;
 }
 
-static int lend(struct coll *c, struct ipc_export *share, const struct driver_pointer *pointer,
+int direct_lend(struct coll *c, struct ipc_export *share, const struct driver_pointer *pointer,
                 size_t bytes, struct lent *lent, struct text *why)
 {
     int r = gpu_enter(c->gpu.call->gpu, why);
@@ -98,8 +98,9 @@ static bool lends_place(struct coll *c, struct ipc_export *share, struct text *w
         text_add(why, "its memory is neither of tutti_cuda_alloc nor registered");
         return false;
     }
-    bool lent = (!send || lend(c, share, &d->send.pointer, d->send.bytes, &mine->send, why) == 0)
-        && (!recv || lend(c, share, &d->recv.pointer, d->recv.bytes, &mine->recv, why) == 0);
+    const struct device_buffer *s = &d->send, *r = &d->recv;
+    bool lent = (!send || direct_lend(c, share, &s->pointer, s->bytes, &mine->send, why) == 0)
+        && (!recv || direct_lend(c, share, &r->pointer, r->bytes, &mine->recv, why) == 0);
     if (!lent)
         ipc_export_note(share, why->at);
     return lent;
@@ -119,7 +120,9 @@ static bool lends_staging(struct coll *c, struct ipc_export *share, struct text 
     if (!direct_brings(c))
         return true;
     if (device_slots_open(slots, c->comm, d->gpu, why) < 0
-        || lend(c, share, &slots->pointer, (size_t)DEVICE_SLOTS * DEVICE_SLOT_BYTES, lent, why) < 0)
+        || direct_lend(c, share, &slots->pointer, (size_t)DEVICE_SLOTS * DEVICE_SLOT_BYTES, lent,
+                       why)
+            < 0)
         return false;
     lent->keep = KEEP_STAGING;
     return true;
@@ -148,6 +151,7 @@ uint64_t direct_offer(struct coll *c, struct text *why)
     card->send = p->mine.send;
     card->recv = p->mine.recv;
     card->staging = p->mine.staging;
+    direct_offer_proof(c, share, card);
     store_relaxed64(&card->number, c->op.claim.seq);                 /* relaxed: E1 publishes it */
     return ways ? (uint64_t)((char *)card - c->comm->world->arena.base) : 0;
 }

@@ -433,6 +433,14 @@ void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer
     pthread_mutex_unlock(&handles->lock);
 }
 
+void ipc_import_lose(struct ipc_import *handles, uint32_t owner, uint64_t buffer)
+{
+    pthread_mutex_lock(&handles->lock);
+    struct open **at = find(handles, owner, buffer);
+    *at = (*at)->next;
+    pthread_mutex_unlock(&handles->lock);
+}
+
 void ipc_import_sweep(struct ipc_import *handles)
 {
     pthread_mutex_lock(&handles->lock);

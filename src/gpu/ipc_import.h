@@ -35,6 +35,9 @@ struct ipc_import_at { const struct cuda_api *call; CUcontext context; int devic
 int ipc_import_take(struct ipc_import *handles, const struct ipc_import_at *where, uint32_t owner,
                     const struct lent *lent, CUdeviceptr *at, struct text *why);
 void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer);
+/* Instead of give, of what is taken: the device may read it for ever. It stays open, and its loan
+ * is not returned. */
+void ipc_import_lose(struct ipc_import *handles, uint32_t owner, uint64_t buffer);
 
 /* Closes what is called back and not taken. Costs a load for each open piece. */
 void ipc_import_sweep(struct ipc_import *handles);

@@ -28,6 +28,7 @@ struct p2p;                            /* p2p/ */
 struct rules;
 struct loaded_file;                    /* disk/ */
 struct ipc_export;                     /* gpu/ */
+struct proofs;                         /* gpu/ */
 
 /* A rank's hold on its world. Private to the process; `lock` guards the list of comms, the span's
  * books and the keys. */
@@ -72,6 +73,7 @@ struct world {
     struct loaded_file *loaded;        /* disk/: files loaded or with room here; under lock */
     /* device memory lent to peers, and peers' open here. Set once, under lock; NULL: none */
     struct ipc_export *share;
+    struct proofs *proofs;             /* gpu/proof: set once, under lock; NULL: none */
     uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
     struct drain *drains;              /* staging of closed comms that peers may read (stage.c) */
     shared32 ring_futex;               /* io_uring can wait for a futex: 0 unknown, 1 yes, 2 no */

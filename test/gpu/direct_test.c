@@ -170,6 +170,15 @@ static void room_close(struct room *room)
     free(room->seen);
 }
 
+/* What this rank has open, but for the page by which each other device is proved. */
+static int open_here(tutti_comm *world, int rank)
+{
+    int n = ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world)));
+    for (int d = 0; d < case_devices() && d < tutti_size(world); d++)
+        n -= d != rank % case_devices();
+    return n;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Calls that open or close memory of peers. */
@@ -195,8 +204,7 @@ static int each_deed(tutti_comm *world, int rank, struct room *room)
         opened = round == 0 ? opens_and_closes() : opens_and_closes() - opened;
     }
     CHECK_IS(opened, 0);
-    CHECK(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world)))
-          < tutti_size(world));
+    CHECK(open_here(world, rank) < tutti_size(world));
     return 0;
 }
 
@@ -226,8 +234,7 @@ static int every_kept(tutti_comm *world, int rank)
             if (do_one(world, rank, &deeds[i], &room, (uint64_t)i * 1000, deeds[i].count > 0))
                 return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     /* the buffers, and the staging for what overwrites in place */
-    CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
-             2 * (tutti_size(world) - 1));
+    CHECK_IS(open_here(world, rank), 2 * (tutti_size(world) - 1));
     /* who frees before all have looked may have it back from a rank that still waits */
     CHECK_IS(tutti_barrier(world, NULL), 0);
     CHECK_IS(tutti_cuda_free(at, world), 0);
@@ -285,8 +292,7 @@ static int every_mapped(tutti_comm *world, int rank)
             return ranks_wrong(__FILE__, __LINE__, "the same bytes", world);
     if (!kept && each_deed(world, rank, &room))
         return 1;
-    CHECK(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world)))
-          <= (kept ? 2 : 1) * (tutti_size(world) - 1));
+    CHECK(open_here(world, rank) <= (kept ? 2 : 1) * (tutti_size(world) - 1));
     if (kept) {
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_unregister((void *)(uintptr_t)room.at, world), 0);

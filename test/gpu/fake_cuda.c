@@ -13,6 +13,7 @@
  *   FAKE_CUDA_PINNED=require an asynchronous copy from or to host memory that is not
  *   registered is misuse
  *   FAKE_CUDA_PEER=0         no GPU can reach another one's memory
+ *   FAKE_CUDA_LIES=...       one can, and reads other bytes: lie.c
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy

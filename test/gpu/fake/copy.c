@@ -100,6 +100,9 @@ static CUresult copy_piece(CUdeviceptr to, CUdeviceptr from, size_t bytes,
     op->to = into.at;
     op->from = out.at;
     op->bytes = bytes;
+    int lie = out.range ? lie_of(stream->context, out.range) : 0;
+    op->lies = lie & LIE_COPY;
+    op->hangs = lie & LIE_HANG;
     if (out.range)
         op_touch(op, out.range, out.begin, bytes, false);
     if (into.range)

@@ -129,6 +129,7 @@ struct op {
     /* OP_WORD: the word, its value, and what the host knows when it has that */
     uint32_t *word, number;
     struct order *told;
+    bool lies, hangs;                                /* FAKE_CUDA_LIES */
 };
 
 struct CUstream_st {
@@ -231,6 +232,10 @@ bool order_busy(const struct range *range, uint64_t begin, uint64_t end, bool wr
 void order_export(struct event_share *share, struct CUstream_st *stream, const struct op *op);
 void order_import(struct order *order, const struct event_share *share);
 void share_wake(struct event_share *share);
+
+/* ---- fake/lie.c: does a read of this memory by a device lie, by that means? */
+enum { LIE_COPY = 1, LIE_KERNEL = 2, LIE_HANG = 4 };
+int lie_of(const struct CUctx_st *context, const struct range *range);
 
 /* ---- fake/capture.c. 0, or the error of a call that a capture forbids */
 CUresult capture_allows(const char *call);

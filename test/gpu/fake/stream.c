@@ -91,7 +91,9 @@ static bool is_stale(const struct op *op)
 
 static void run(struct op *op)
 {
-    if (op->kind == OP_COPY)
+    if (op->kind == OP_COPY && op->lies)
+        memset(op->to, 0, op->bytes);
+    else if (op->kind == OP_COPY)
         memmove(op->to, op->from, op->bytes);
     else if (op->kind == OP_SET)
         memset(op->to, op->value, op->bytes);
@@ -156,6 +158,11 @@ static void finish(struct CUstream_st *stream, struct op *op)
     pthread_cond_broadcast(&fake.ended);
 }
 
+static bool hangs(const struct CUstream_st *stream)
+{
+    return stream->first->hangs && !stream->context->error;
+}
+
 static bool is_crowded_out(const struct CUstream_st *stream)
 {
     return fake.crowd && stream->priority >= 0 && stream->first->kind == OP_KERNEL;
@@ -167,7 +174,7 @@ static void *work(void *arg)
     fesetenv(FE_DFL_ENV);   /* a device has none of the modes of the thread that made this one */
     pthread_mutex_lock(&fake.lock);
     for (;;) {
-        while (!stream->first || stream->hold || is_crowded_out(stream))
+        while (!stream->first || stream->hold || is_crowded_out(stream) || hangs(stream))
             pthread_cond_wait(&fake.ended, &fake.lock);
         struct op *op = stream->first;
         take_up(stream, op);

@@ -1,0 +1,296 @@
+/* The numbers are of this process and this page: what an earlier owner has left in a mirror of that
+ * memory is no proof. They are floats from 1 to 2, so that a fold of one input gives them back bit
+ * for bit, by a kernel that is loaded anyway. The stream has the greatest priority: a device that
+ * is full of the program's kernels is no liar. A device that does not answer in time keeps its
+ * stream and the memory that it writes: they are lost until the process ends. Operations go on by
+ * the host. Who frees or closes memory in that context waits as long as the driver does. */
+#include "gpu/proof.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "gpu/calm.h"
+#include "gpu/device_memory.h"
+#include "gpu/kernels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGES = 16, ROWS = 64, NUMBERS = PROOF_BYTES / 4 };
+#define PATIENCE_NS UINT64_C(5000000000)
+
+struct proofs {
+    pthread_mutex_t lock;               /* over all that follows */
+    struct { int device; struct driver_pointer pointer; uint64_t nonce; } page[PAGES];
+    struct { int reader; unsigned char owner[16]; int found; char words[PROOF_WORDS]; } row[ROWS];
+    int pages, rows;
+};
+
+static struct proofs *proofs_of(struct world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    if (!world->proofs && (world->proofs = calloc(1, sizeof *world->proofs)))
+        pthread_mutex_init(&world->proofs->lock, NULL);
+    struct proofs *p = world->proofs;
+    pthread_mutex_unlock(&world->lock);
+    return p;
+}
+
+static uint32_t number(uint64_t nonce, uint32_t i)
+{
+    return UINT32_C(0x3f800000) | (uint32_t)(text_hash(&i, sizeof i, nonce) & 0x7fffff);
+}
+
+/* ---- the owner ------------------------------------------------------------------------------- */
+
+static int page_write(struct gpu *gpu, CUdeviceptr at, uint64_t nonce, struct text *why)
+{
+    const struct cuda_api *call = gpu_api(gpu);
+    uint32_t numbers[NUMBERS];
+    CUstream stream = NULL;
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = number(nonce, i);
+    int r = gpu_enter(gpu, why);
+    if (r < 0)
+        return r;
+    const char *function = "cuStreamCreate";
+    CUresult error = call->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    if (!error) {
+        function = "cuMemcpyHtoDAsync";
+        error = call->cuMemcpyHtoDAsync_v2(at, numbers, sizeof numbers, stream);
+        if (!error) {
+            function = "cuStreamSynchronize";
+            error = call->cuStreamSynchronize(stream);
+        }
+        call->cuStreamDestroy_v2(stream);
+    }
+    gpu_leave(gpu);
+    return error ? gpu_failed(gpu, function, error, why) : 0;
+}
+
+static bool page_find(struct proofs *p, int device, struct driver_pointer *page, uint64_t *nonce)
+{
+    bool found = false;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->pages && !found; i++)
+        if (p->page[i].device == device) {
+            *page = p->page[i].pointer;
+            *nonce = p->page[i].nonce;
+            found = true;
+        }
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+int proof_page(struct world *world, struct gpu *gpu, struct driver_pointer *page, uint64_t *nonce,
+               struct text *why)
+{
+    struct proofs *p = proofs_of(world);
+    void *at = NULL;
+    if (!p)
+        return -ENOMEM;
+    if (page_find(p, gpu_ordinal(gpu), page, nonce))
+        return 0;
+    int r = device_memory_alloc(world, PROOF_BYTES, gpu_ordinal(gpu), 0, &at, why);
+    if (r == 0)
+        r = driver_pointer(at, page, why);
+    uint64_t now[2] = { clock_ns(), (uint64_t)getpid() };
+    *nonce = text_hash(now, sizeof now, (uint64_t)(uintptr_t)at);
+    if (r == 0)
+        r = page_write(gpu, (CUdeviceptr)(uintptr_t)at, *nonce, why);
+    pthread_mutex_lock(&p->lock);
+    if (r == 0 && p->pages < PAGES) {
+        p->page[p->pages].device = gpu_ordinal(gpu);
+        p->page[p->pages].pointer = *page;
+        p->page[p->pages++].nonce = *nonce;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+/* ---- the reader ------------------------------------------------------------------------------ */
+
+int proof_known(struct world *world, const struct gpu *gpu, const unsigned char uuid[16],
+                struct text *why)
+{
+    struct proofs *p = proofs_of(world);
+    if (memcmp(gpu_about(gpu)->uuid.bytes, uuid, 16) == 0)
+        return 1;
+    if (!p)
+        return 0;
+    int found = 0;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->rows && !found; i++)
+        if (p->row[i].reader == gpu_ordinal(gpu) && memcmp(p->row[i].owner, uuid, 16) == 0) {
+            found = p->row[i].found;
+            if (found < 0)
+                text_add(why, "%s", p->row[i].words);
+        }
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+static int learn(struct world *world, const struct gpu *gpu, const unsigned char uuid[16],
+                 const char *words, struct text *why)
+{
+    struct proofs *p = proofs_of(world);
+    int found = words ? -ENOTSUP : 1;
+    if (words)
+        text_add(why, "%s", words);
+    if (!p)
+        return found;
+    pthread_mutex_lock(&p->lock);
+    if (p->rows < ROWS) {
+        struct text kept = TEXT_IN(p->row[p->rows].words);
+        p->row[p->rows].reader = gpu_ordinal(gpu);
+        memcpy(p->row[p->rows].owner, uuid, 16);
+        p->row[p->rows].found = found;
+        text_clear(&kept);
+        text_add(&kept, "%s", words ? words : "");
+        p->rows++;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+/* The kernel writes into host memory, so that nothing on a device is lost with it. */
+static CUresult enqueue(const struct cuda_api *call, struct proof *q, CUdeviceptr at,
+                        const char **function, struct text *why)
+{
+    CUdeviceptr host = 0;
+    *function = "cuMemHostGetDevicePointer";
+    CUresult error = call->cuMemHostGetDevicePointer_v2(&host, q->host, 0);
+    if (error)
+        return error;
+    *function = "cuMemcpyDtoHAsync";
+    error = call->cuMemcpyDtoHAsync_v2(q->host, at, PROOF_BYTES, q->stream);
+    struct kernel_fold fold = {
+        .out = host + PROOF_BYTES, .count = NUMBERS, .inputs = 1, .divisor = 1, .in = { at }
+    };
+    if (error
+        || !kernels_fold(gpu_kernels(q->gpu), call, TUTTI_F32, TUTTI_SUM, &fold, q->stream, why))
+        return error;
+    *function = "cuLaunchKernel";
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static void give_up(struct proof *q)
+{
+    const struct cuda_api *call = gpu_api(q->gpu);
+    if (gpu_enter_to_give(q->gpu)) {
+        if (q->stream)
+            call->cuStreamDestroy_v2(q->stream);
+        call->cuMemHostUnregister(q->host);
+        gpu_leave(q->gpu);
+    }
+    munmap(q->host, 2 * PROOF_BYTES);
+    *q = (struct proof){ .gpu = NULL };
+}
+
+int proof_ask(struct gpu *gpu, struct proof *q, CUdeviceptr at, struct text *why)
+{
+    const struct cuda_api *call = gpu_api(gpu);
+    const char *function = "cuMemHostRegister";
+    void *host = mmap(NULL, 2 * PROOF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                      0);
+    if (host == MAP_FAILED)
+        return -ENOMEM;
+    int r = gpu_enter(gpu, why);
+    if (r < 0) {
+        munmap(host, 2 * PROOF_BYTES);
+        return r;
+    }
+    memset(host, 0xee, 2 * PROOF_BYTES);
+    *q = (struct proof){ .gpu = gpu, .host = host, .began = clock_ns() };
+    CUresult error = call->cuMemHostRegister_v2(host, 2 * PROOF_BYTES,
+                                                CU_MEMHOSTREGISTER_PORTABLE
+                                                    | CU_MEMHOSTREGISTER_DEVICEMAP);
+    int least = 0, greatest = 0;
+    if (!error) {
+        function = "cuStreamCreateWithPriority";
+        error = call->cuCtxGetStreamPriorityRange(&least, &greatest);
+    }
+    if (!error)
+        error = call->cuStreamCreateWithPriority(&q->stream, CU_STREAM_NON_BLOCKING, greatest);
+    if (!error)
+        error = enqueue(call, q, at, &function, why);
+    gpu_leave(gpu);
+    if (!error)
+        return 0;
+    r = gpu_failed(gpu, function, error, why);
+    give_up(q);
+    return r;
+}
+
+static bool is_right(const char *got, uint64_t nonce)
+{
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        uint32_t expected = number(nonce, i);
+        if (memcmp(got + 4 * i, &expected, sizeof expected) != 0)
+            return false;
+    }
+    return true;
+}
+
+int proof_look(struct world *world, struct proof *q, const unsigned char uuid[16], uint64_t nonce,
+               bool *lost, struct text *why)
+{
+    struct gpu *gpu = q->gpu;
+    const struct cuda_api *call = gpu_api(gpu);
+    CUresult error = calm_begin(call);
+    if (!error) {
+        error = call->cuStreamQuery(q->stream);
+        calm_end(call);
+    }
+    *lost = false;
+    if (error == CUDA_ERROR_NOT_READY) {
+        if (clock_ns() - q->began < PATIENCE_NS)
+            return 0;
+        *lost = true;
+        *q = (struct proof){ .gpu = NULL };
+        return learn(world, gpu, uuid,
+                     "this GPU does not end reading it (an IOMMU or ACS between the two?); "
+                     "`tutti doctor` shows all pairs",
+                     why);
+    }
+    if (error) {
+        int r = gpu_failed(gpu, "cuStreamQuery", error, why);
+        give_up(q);
+        return r;
+    }
+    bool copied = is_right(q->host, nonce), folded = is_right(q->host + PROOF_BYTES, nonce);
+    give_up(q);
+    return learn(world, gpu, uuid,
+                 copied && folded ? NULL
+                     : copied
+                     ? "kernels of this GPU read other bytes there (an IOMMU or ACS between the "
+                       "two?); `tutti doctor` shows all pairs"
+                     : "this GPU reads other bytes there (an IOMMU or ACS between the two?); "
+                       "`tutti doctor` shows all pairs",
+                 why);
+}
+
+bool proof_drop(struct proof *q)
+{
+    const struct cuda_api *call = q->gpu ? gpu_api(q->gpu) : NULL;
+    if (!call)
+        return true;
+    bool idle = calm_begin(call) == 0;
+    if (idle) {
+        idle = call->cuStreamQuery(q->stream) != CUDA_ERROR_NOT_READY;
+        calm_end(call);
+    }
+    if (idle)
+        give_up(q);
+    return idle;
+}
+
+void proof_end(struct world *world)
+{
+    if (world->proofs)
+        pthread_mutex_destroy(&world->proofs->lock);
+    free(world->proofs);
+    world->proofs = NULL;
+}

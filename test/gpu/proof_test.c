@@ -1,0 +1,163 @@
+/* ctest: timeout=240 */
+/* Memory of another GPU that can be opened, and reads as other bytes or never: found once for each
+ * directed pair of devices, said on stderr and by tutti_explain. Results are right all the same, of
+ * buffers that are read in place and of others, which go through the staging on the devices. */
+#include "case_device.h"
+#include "host_compare.h"
+
+#include "gpu/ipc_export.h"
+#include "group/comm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <tutti_cuda.h>
+
+enum { COUNT = 40000, LIFE_S = 90, DEVICES = 2 };
+
+static const enum compare_kind kinds[] = {
+    R_ALL_REDUCE, R_ALL_GATHER, R_BROADCAST, R_REDUCE_SCATTER, R_ALL_REDUCE
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static bool in_place;                    /* of this test: the buffers stay open at peers */
+
+static int begin(tutti_comm *world, int rank)
+{
+    alarm(LIFE_S);
+    if (compare_begin(world, COUNT, rank % DEVICES))
+        return 1;
+    size_t bytes = (size_t)tutti_size(world) * COUNT * sizeof(float);
+    IS(in_place ? tutti_register((void *)(uintptr_t)compare_in, bytes, world) : 0, 0);
+    IS(in_place ? tutti_register((void *)(uintptr_t)compare_out, bytes, world) : 0, 0);
+    return 0;
+}
+
+static int end(tutti_comm *world)
+{
+    IS(in_place ? tutti_unregister((void *)(uintptr_t)compare_in, world) : 0, 0);
+    IS(in_place ? tutti_unregister((void *)(uintptr_t)compare_out, world) : 0, 0);
+    return compare_end(world);
+}
+
+/* What the road of this rank's last operation was given up for. */
+static bool noted(tutti_comm *world, const char *what)
+{
+    char words[400] = "";
+    ipc_export_noted(ipc_export_if(world->world), words, sizeof words);
+    if (!strstr(words, what))
+        fprintf(stderr, "rank %d: '%s' says nothing of '%s'\n", tutti_rank(world), words, what);
+    return strstr(words, what) != NULL;
+}
+
+static int all_kinds(tutti_comm *world)
+{
+    for (int i = 0; i < KINDS; i++) {
+        struct compared round = { kinds[i], COUNT, false, ON_DEVICE, NULL, false };
+        if (compare_run(world, &round))
+            return 1;
+    }
+    return 0;
+}
+
+/* Rank 0 is on the device 0, which reads other bytes of device 1. */
+static int told_lies(tutti_comm *world, int rank)
+{
+    if (begin(world, rank))
+        return 1;
+    if (all_kinds(world))
+        return 1;
+    uint64_t launches = case_calls_of("cuLaunchKernel");
+    uint64_t proofs = case_calls_of("cuMemHostRegister_v2");
+    if (all_kinds(world))
+        return 1;
+    IS(case_calls_of("cuMemHostRegister_v2"), proofs);              /* nothing is asked again */
+    if (rank % DEVICES == 0) {
+        YES(noted(world, "memory: "));
+        YES(strstr(tutti_explain(world), "an IOMMU or ACS"));
+        YES(strstr(tutti_explain(world), "goes through host memory"));
+        IS(case_calls_of("cuLaunchKernel"), launches);
+    }
+    return end(world);
+}
+
+static int told_the_truth(tutti_comm *world, int rank)
+{
+    struct compared round = { R_ALL_REDUCE, COUNT, false, ON_DEVICE, NULL, false };
+    if (begin(world, rank))
+        return 1;
+    if (all_kinds(world))
+        return 1;
+    uint64_t launches = case_calls_of("cuLaunchKernel");
+    if (compare_run(world, &round))
+        return 1;
+    IS(case_calls_of("cuLaunchKernel"), launches + 1);              /* the fold, and no question */
+    return end(world);
+}
+
+static int run(int ranks, ranks_body *body, const char *lies)
+{
+    setenv("TUTTI_ALGORITHM", "device:-inf=peers", 1);
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    if (lies)
+        setenv("FAKE_CUDA_LIES", lies, 1);
+    else
+        unsetenv("FAKE_CUDA_LIES");
+    int r = 0;
+    for (int place = 0; r == 0 && place < 2; place++) {
+        in_place = place;
+        r = ranks_run(ranks, body, 0);
+        if (r)
+            fprintf(stderr, "with buffers %s\n", place ? "in place" : "through the staging");
+    }
+    unsetenv("FAKE_CUDA_LIES");
+    return r;
+}
+
+static void lies_are_found(void **state)
+{
+    static const char *const lies[] = { "0>1:both", "0>1:copy", "0>1:kernel", "0>1:both,1>0:both" };
+    (void)state;
+    NEEDS_FAKE("reads other bytes");
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++)
+        for (int ranks = 2; ranks <= 4; ranks += 2)
+            if (run(ranks, told_lies, lies[i]))
+                fail_msg("%s, %d ranks", lies[i], ranks);
+}
+
+static int never_told(tutti_comm *world, int rank)
+{
+    setenv("FAKE_CUDA_END", "lax", 1);               /* what hangs keeps what it reads, */
+    setenv("FAKE_CUDA_MISUSE", "report", 1);         /* also when its owner frees it in the end */
+    setenv("FAKE_CUDA_DRAIN", "0", 1);               /* else whoever frees waits for it for ever */
+    return told_lies(world, rank);
+}
+
+static void what_never_ends_is_given_up(void **state)
+{
+    (void)state;
+    NEEDS_FAKE("never ends a read");
+    assert_int_equal(run(2, never_told, "0>1:hang"), 0);
+}
+
+static void truth_is_believed(void **state)
+{
+    (void)state;
+    NEEDS_FAKE("has two devices");
+    assert_int_equal(run(2, told_the_truth, NULL), 0);
+    assert_int_equal(run(4, told_the_truth, NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    cases_with(argv, "fake_cuda");
+    const struct CMUnitTest tests[] = { cmocka_unit_test(lies_are_found),
+                                        cmocka_unit_test(what_never_ends_is_given_up),
+                                        cmocka_unit_test(truth_is_believed) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
