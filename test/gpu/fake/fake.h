@@ -252,6 +252,8 @@ CUresult stream_wait(struct CUstream_st *stream, uint64_t seq);
  * have seen it, since nothing promises it. Other threads that give work to the context wait for the
  * end of that, in context_await. */
 void context_drain(struct CUctx_st *context);
+/* waits until no stream will write a word into it any more */
+void words_await(const struct range *range);
 void context_await(const struct CUctx_st *context);
 struct CUstream_st *stream_make(struct CUctx_st *context, unsigned flags, int priority);
 void host_saw(struct CUstream_st *stream, uint64_t seq);

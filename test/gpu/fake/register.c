@@ -71,6 +71,7 @@ CUresult cuMemHostUnregister(void *at)
         fake_misuse("unregistered too early", "a copy is still under way in the %llu bytes at %p",
                     r->end - r->begin, at);
     range_idle(r, __func__);
+    words_await(r);
     range_give(r);
     return error;
 }

@@ -134,6 +134,22 @@ static void tell(struct op *op)
     order_join(&fake.host, op->told);
 }
 
+static bool word_is_awaited(const struct CUstream_st *stream, const struct range *range)
+{
+    for (const struct op *op = stream->first; op; op = op->next)
+        if (op->kind == OP_WORD && (unsigned char *)op->word >= range->host
+            && (unsigned char *)op->word < range->host + (range->end - range->begin))
+            return true;
+    return false;
+}
+
+void words_await(const struct range *range)
+{
+    for (int i = 0; i < fake.streams; i++)
+        while (word_is_awaited(fake.stream[i], range))
+            pthread_cond_wait(&fake.ended, &fake.lock);
+}
+
 static void finish(struct CUstream_st *stream, struct op *op)
 {
     if (op->error)
