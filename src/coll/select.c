@@ -148,7 +148,7 @@ static int select_roads(struct rules *rules, const struct rules *under, enum roa
                  road_clauses[memory]);
         return -EINVAL;
     }
-    for (int m = memory; m <= ROAD_STAGED; m++)
+    for (int m = (int)memory; m <= ROAD_STAGED; m++)
         select_over(&rules->roads[m], under ? &under->roads[m] : NULL, choices, n);
     return 0;
 }

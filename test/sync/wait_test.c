@@ -255,7 +255,8 @@ static void others_have_their_turn(void **state)
     struct wait_progress progress = { others_run, &o };
     struct wait_ways ways = wait_ways_with(&progress);
     struct futex_word slept_on = { &news, 0 };
-    assert_int_equal(wait_spin(&word, 1, (struct wait_ends){ &verdict, &(shared32){ 0 } },
+    shared32 attention = 0;
+    assert_int_equal(wait_spin(&word, 1, (struct wait_ends){ &verdict, &attention },
                                BUDGET(0, 3, 0), &ways), 0);
     assert_int_equal(o.turns, 3);
     /* an hour, of which three pieces pass: the word is looked at after each turn */
