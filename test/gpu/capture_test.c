@@ -134,7 +134,7 @@ static void try(ranks_body *body)
     static const char *const roads[] = { "pinned", "leader", "peers" };
     for (int i = 0; i < 3; i++)
         for (int devices = 1; devices < 3; devices++) {
-            char rule[40], number[8];
+            char rule[40], number[16];
             snprintf(rule, sizeof rule, "device:-inf=%s", roads[i]);
             snprintf(number, sizeof number, "%d", devices);
             setenv("TUTTI_ALGORITHM", rule, 1);
