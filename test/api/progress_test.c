@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 */
 /* options.progress: a rank that waits lets other communication of the program go on, whatever it
  * waits in; and none of its waits is part of a cycle. Here the other communication is a word that
  * only a turn of `progress` on the waiting rank raises, and without which the other never comes. */
