@@ -17,8 +17,8 @@ _tutti_from_help() {  # VERB: its options and words, a line each
 }
 
 _tutti_values() {  # VERB OPTION: the words that it takes, as --bind core|numa|none
-  "${COMP_WORDS[0]}" help "$1" 2>/dev/null | sed -nE "s/^ +(-[a-z], )?$2[ =]([a-z]+(\|[a-z]+)+).*/\2/p" |
-    tr '|' '\n'
+  "${COMP_WORDS[0]}" help "$1" 2>/dev/null |
+    sed -nE "s/^ +(-[a-z], )?$2[ =]([a-z]+(\|[a-z]+)+).*/\2/p" | tr '|' '\n'
 }
 
 _tutti_jobs() {
@@ -63,7 +63,8 @@ _tutti() {
       case $verb in
         help|perf)
           [ "$verb" = perf ] && set -- perf || set --
-          mapfile -t COMPREPLY < <(compgen -W "$(_tutti_from_help "$@" | grep -v '^-')" -- "$cur") ;;
+          word=$(_tutti_from_help "$@" | grep -v '^-')
+          mapfile -t COMPREPLY < <(compgen -W "$word" -- "$cur") ;;
         run) mapfile -t COMPREPLY < <(compgen -c -d -- "$cur") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$(_tutti_jobs)" -f -- "$cur") ;;
       esac ;;

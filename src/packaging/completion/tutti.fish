@@ -14,7 +14,8 @@ function __tutti_verb
 end
 
 function __tutti_options
-    __tutti_lines (__tutti_verb) | string replace -rf '^ +(?:-\w(?: \w+)?, )?(--?[a-z][a-z_-]*)[^ ]*(?: [^ ]+)? +(.*)$' '$1\t$2'
+    set -l option '^ +(?:-\w(?: \w+)?, )?(--?[a-z][a-z_-]*)[^ ]*(?: [^ ]+)? +(.*)$'
+    __tutti_lines (__tutti_verb) | string replace -rf $option '$1\t$2'
 end
 
 function __tutti_jobs
