@@ -238,13 +238,6 @@ static inline void watch_wake(struct watch *w, uint64_t seq)
     w->ways->wake(w->ways->arg, low_half(&w->mine->arrival[seq & 1].seq), INT32_MAX);
 }
 
-/* L1 and L2. */
-static inline void watch_arrive(struct watch *w, const struct claim *c)
-{
-    if (watch_say(w, c))
-        watch_wake(w, c->seq);
-}
-
 /* Raises a word of a later phase, as E1 does for the arrival. Wakes the peers that sleep on it. */
 static inline void watch_raise(struct watch *w, shared64 *word, uint64_t value)
 {

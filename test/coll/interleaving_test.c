@@ -20,6 +20,7 @@
 #include "coll/select.h"
 #include "support/dummy_device.h"
 #include "watch/drive.h"
+#include "watch/journal.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -311,7 +312,7 @@ static void arrive(struct coll *c, struct tutti_comm *comm, size_t count)
     *c = (struct coll){ .count = count, .bytes = count, .width = 1, .type = TUTTI_U8 };
     operation_number(comm, c, KIND_ALL_REDUCE, 0, -1);
     coll_publish(c, NULL);
-    watch_arrive(&comm->watch, &c->op.claim);
+    journal_arrive(&comm->watch, &c->op.claim);
 }
 
 /* Two counts too large for the fingerprint that have the same hash: the whole value in the payload

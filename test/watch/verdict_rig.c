@@ -1,5 +1,6 @@
 /* A mark is held by a number that no thread has: nobody looks whether there is such a thread. */
 #include "verdict_rig.h"
+#include "watch/journal.h"
 
 
 #include <linux/futex.h>
@@ -172,7 +173,7 @@ static int barrier_advance(struct op *op)
 {
     if (!op->site) {                            /* no site here: it says whether we have arrived */
         op->site = 1;
-        watch_arrive(op->watch, &op->claim);
+        journal_arrive(op->watch, &op->claim);
     }
     return watch_all_arrived(op);
 }

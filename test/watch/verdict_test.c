@@ -7,6 +7,7 @@
 #include "support/team.h"
 #include "watch/death.h"
 #include "watch/drive.h"
+#include "watch/journal.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -535,7 +536,7 @@ static void a_writer_leaves_the_sleepers_alone(void **state)
     (void)state;
     struct claim c = claim_of(5);
     fetch_add32(&rig.members[1].sleepers, 2);
-    watch_arrive(&rig.watch[1], &c);
+    journal_arrive(&rig.watch[1], &c);
     watch_raise(&rig.watch[1], &rig.members[1].produced, 4);
     assert_int_equal(load_acquire32(&rig.members[1].sleepers), 2);
     assert_int_equal(rig.wakes, 2);
