@@ -139,8 +139,53 @@ static void rank_states_seat(struct rank_state *s, const struct seat *seat,
 
 /* ---- the job ---- */
 
+/* False: p's last call on the comm is not the operation that v has failed. */
+static bool rank_states_failed_in(struct slot *slot, uint32_t p, uint64_t v,
+                                  struct op_record *call)
+{
+    const struct record *r = journal_hand(arena_member(slot, p));
+    uint64_t seq = load_relaxed64(&r->seq);                          /* relaxed: as above */
+    *call = (struct op_record){
+        /* relaxed: as above */
+        .descriptor = load_relaxed64(&r->descriptor), .count = load_relaxed64(&r->count)
+    };
+    return seq && seq != UINT64_MAX && verdict_after(v, seq) == 0;
+}
+
+/* The ranks that did not call what more than half of them called: " (rank 2)". The verdict's own
+ * name is of a rank that differs from the one that looked first: it may be either side. Source of
+ * the vote: Boyer and Moore, MJRTY, 1981. */
+static void rank_states_minority(struct text *t, const struct scene *scene, struct slot *slot,
+                                 uint64_t v)
+{
+    uint32_t size = arena_slot_size(&scene->g->arena, slot), votes = 0, alike = 0;
+    struct op_record most = { 0 }, call;
+    int others = 0, *ranks = calloc(size, sizeof *ranks);
+    for (uint32_t p = 0; ranks && p < size; p++) {
+        if (!rank_states_failed_in(slot, p, v, &call))
+            continue;
+        if (votes == 0)
+            most = call;
+        votes += call.descriptor == most.descriptor && call.count == most.count ? 1 : -1u;
+    }
+    for (uint32_t p = 0; ranks && p < size; p++) {
+        if (!rank_states_failed_in(slot, p, v, &call))
+            continue;
+        if (call.descriptor == most.descriptor && call.count == most.count)
+            alike++;
+        else
+            ranks[others++] = (int)arena_slot_rank(&scene->g->arena, slot, p);
+    }
+    if (others && alike > size / 2) {
+        text_add(t, " (");
+        phrase_ranks(t, ranks, others);
+        text_add(t, ")");
+    }
+    free(ranks);
+}
+
 /* By that word alone: whoever has met it says so for all. */
-static void rank_states_verdict(struct rank_states *m, const struct slot *slot)
+static void rank_states_verdict(struct rank_states *m, const struct scene *scene, struct slot *slot)
 {
     static const char *const how[16] = {
         [WHY_DIED] = "a rank died", [WHY_LEFT] = "a rank left",
@@ -158,7 +203,11 @@ static void rank_states_verdict(struct rank_states *m, const struct slot *slot)
         text_add(&t, "comm %llu has failed: ", (unsigned long long)slot->birth);
     else
         text_add(&t, "world has failed: ");
-    text_add(&t, "%s (rank %u)", why ? why : "?", verdict_who(v));
+    text_add(&t, "%s", why ? why : "?");
+    if (verdict_why(v) == WHY_MISMATCH)
+        rank_states_minority(&t, scene, slot, v);
+    else if (verdict_names(v))
+        text_add(&t, " (rank %u)", verdict_who(v));
 }
 
 static void rank_states_slot(struct rank_states *m, const struct scene *scene, uint32_t index)
@@ -178,7 +227,7 @@ static void rank_states_slot(struct rank_states *m, const struct scene *scene, u
         here += !(load_relaxed32(&arena_member(slot, p)->quit) & (QUIT_OVER | QUIT_FREED));
     }
     if (here)
-        rank_states_verdict(m, slot);
+        rank_states_verdict(m, scene, slot);
 }
 
 static void rank_states_judge(struct rank_states *m, uint64_t stuck_ns)

@@ -102,7 +102,8 @@ static bool making_ended(struct beyond *beyond)
                      parent->members[p].why);
             return true;
         }
-    if (cause && verdict_state(verdict) == VERDICT_CONFIRMED && verdict_who(verdict) < parent->size)
+    if (cause && verdict_state(verdict) == VERDICT_CONFIRMED && verdict_names(verdict)
+        && verdict_who(verdict) < parent->size)
         text_add(&why, "%s has failed: rank %u: %s", parent->name, verdict_who(verdict),
                  error_text(cause));
     else if (cause)

@@ -60,6 +60,11 @@ static inline unsigned verdict_state(uint64_t v) { return (unsigned)(v >> 30 & 3
 static inline enum why verdict_why(uint64_t v) { return (enum why)(v >> 60); }
 static inline uint32_t verdict_by(uint64_t v) { return (uint32_t)(v >> 46) & 0x3fff; }
 static inline uint32_t verdict_who(uint64_t v) { return (uint32_t)(v >> 32) & 0x3fff; }
+/* False: verdict_who() is no culprit. It differs from the rank that looked, or is one of a circle. */
+static inline bool verdict_names(uint64_t v)
+{
+    return verdict_why(v) != WHY_MISMATCH && verdict_why(v) != WHY_DEADLOCK;
+}
 static inline uint64_t verdict_confirmed(uint64_t v) { return v + (UINT64_C(1) << 30); }
 /* The verdict's operation minus seq, by signed 30-bit difference. */
 static inline int32_t verdict_after(uint64_t v, uint64_t seq)
