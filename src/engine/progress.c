@@ -76,11 +76,13 @@ static bool round_asks(struct world *world, const struct tutti_comm *c, const st
     return under_way;
 }
 
-static void round_pump(struct round *r, struct tutti_comm *c, const struct pump *pump)
+static void round_pump(struct round *r, struct tutti_comm *c, const struct pump *pump,
+                       uint64_t now)
 {
     int used = 0;
     struct futex_word *words = r->words + r->words_used;
-    struct nap nap = pump->round(c, words, round_room(r), &r->sleeps[r->sleeps_used], &used);
+    struct nap nap = pump->round(c, now, words, round_room(r), &r->sleeps[r->sleeps_used],
+                                 &used);
     round_limit(r, nap.most);
     r->slice = nap.sooner < r->slice ? nap.sooner : r->slice;
     r->words_used += used;
@@ -120,7 +122,7 @@ static void progress_gather(struct world *world, struct round *r)
         struct tutti_comm *c = r->comms[(world->progress->first + i) % r->comms_used];
         for (const struct pump *const *pump = world->pumps; *pump; pump++)
             if (round_asks(world, c, *pump))
-                round_pump(r, c, *pump);
+                round_pump(r, c, *pump, world->progress->seen_ns);
     }
     world->progress->first = (world->progress->first + r->watched) & 0xffff;
 }

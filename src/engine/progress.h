@@ -46,7 +46,8 @@ struct nap {
 struct pump {
     bool (*under_way)(const struct tutti_comm *comm);        /* under the world's lock */
     /* Advances it. If there is room, appends the words to sleep on and declares a sleeper. */
-    struct nap (*round)(struct tutti_comm *comm, struct futex_word *words, int room,
+    /* Deadlines are judged at `now`, before which all stops have been excused. */
+    struct nap (*round)(struct tutti_comm *comm, uint64_t now, struct futex_word *words, int room,
                         struct drive_sleep *sleep, int *used);
     /* This process was stopped for `excess` until now: no deadline under way counts that time. */
     void (*excuse)(struct tutti_comm *comm, uint64_t now, uint64_t excess);

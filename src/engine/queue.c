@@ -125,7 +125,8 @@ static void queue_excuse(struct tutti_comm *comm, uint64_t now, uint64_t excess)
 }
 
 /* Advances the head as far as it goes: WAITING, DONE, or its error. */
-static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool look)
+static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool look,
+                         uint64_t now)
 {
     if (!work->begun && (load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN))
         return -ECANCELED;
@@ -140,20 +141,20 @@ static int queue_advance(struct tutti_comm *comm, struct tutti_work *work, bool 
         if (r != WAITING || !look)
             return r;
         queue_hurry(comm);
-        r = drive_look(&work->c.op);
+        r = drive_look(&work->c.op, now);
         if (r <= 0)
             return r < 0 ? r : WAITING;
     }
 }
 
 /* Advances the queue as far as it goes, under queue_lock. NULL, or the head that waits.
-   look: also checks all that could end the wait.
+   look: also checks all that could end the wait, and deadlines at `now`.
    While `done` runs, the lock is open, and pumps of other threads do nothing. */
-static struct op *queue_move(struct tutti_comm *comm, bool look)
+static struct op *queue_move(struct tutti_comm *comm, bool look, uint64_t now)
 {
     while (comm->engine.queue && !comm->engine.pumping) {
         struct tutti_work *work = comm->engine.queue;
-        int r = queue_advance(comm, work, look);
+        int r = queue_advance(comm, work, look, now);
         if (r == WAITING)
             return &work->c.op;
         queue_finish(comm, work, r == DONE ? 0 : r);
@@ -161,17 +162,17 @@ static struct op *queue_move(struct tutti_comm *comm, bool look)
     return NULL;
 }
 
-static struct nap queue_round(struct tutti_comm *comm, struct futex_word *words, int room,
-                             struct drive_sleep *sleep, int *used)
+static struct nap queue_round(struct tutti_comm *comm, uint64_t now, struct futex_word *words,
+                              int room, struct drive_sleep *sleep, int *used)
 {
     struct nap nap = { UINT64_MAX, UINT64_MAX };
     if (load_acquire32(&comm->engine.attended))
         return (struct nap){ PROGRESS_NAP, UINT64_MAX };
     pthread_mutex_lock(&comm->engine.queue_lock);
-    struct op *head = queue_move(comm, true);
+    struct op *head = queue_move(comm, true, now);
     if (head && room) {
         uint64_t first = queue_slice(comm);
-        head->slices = wait_slice_after(drive_waited(head));
+        head->slices = wait_slice_after(drive_waited(head, now));
         nap.most = head->wait.poll ? drive_slice_most(head->timeout_ns) : drive_slice(head);
         nap.most = first < nap.most ? first : nap.most;
         *used = drive_gather(head, words, room, sleep);
@@ -210,7 +211,7 @@ static void queue_push(struct tutti_comm *comm, struct wait *wait, struct cycle_
     struct tutti_work *first = comm->engine.queue;
     if (first && first->begun && !comm->engine.pumping)
         before = first->c.op.wait.word;
-    struct op *head = queue_move(comm, false);
+    struct op *head = queue_move(comm, false, 0);
     bool moved = head && (comm->engine.queue != first || head->wait.word != before);
     *wait = head ? head->wait : (struct wait){ .word = NULL };
     bool says = head && !comm->watch.over && !comm->engine.deadlines;
@@ -367,7 +368,7 @@ static int queue_test(struct tutti_work *work)
     if (!completion_over(&work->completion) && comm_callback != comm
         && pthread_mutex_trylock(&comm->engine.queue_lock) == 0) {
         struct tutti_work *first = comm->engine.queue;
-        struct op *head = queue_move(comm, false);
+        struct op *head = queue_move(comm, false, 0);
         bool moved = head && comm->engine.queue != first;
         pthread_mutex_unlock(&comm->engine.queue_lock);
         if (moved)
@@ -395,7 +396,7 @@ static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
         work->c.op.claim.seq = comm->seq;
     else
         operation_number(comm, &work->c, work->kind, work->c.op.site, work->c.op.timeout_ns);
-    drive_started(&work->c.op);
+    drive_started(&work->c.op, clock_ns());
     if (work->c.op.keep && work->c.op.timeout_ns >= 0)
         work->keep_ns = (int64_t)work->c.op.began_ns + work->c.op.timeout_ns;
     work->given = timeout_given(work->c.op.timeout_ns);
@@ -403,7 +404,7 @@ static void queue_enter(struct tutti_comm *comm, struct tutti_work *work)
     queue_deadlines(comm, work->ends);
     store_release64(&comm->watch.mine->queued, comm->seq);           /* E21 release */
     queue_append(comm, work);
-    struct op *head = queue_move(comm, false);
+    struct op *head = queue_move(comm, false, 0);
     pthread_mutex_unlock(&comm->engine.queue_lock);
     if (head)
         progress_tell(comm->world);

@@ -98,8 +98,8 @@ static bool request_move(struct p2p *p)
 
 /* Appends the words to sleep on and declares a sleeper, if there is room for them. Returns how long
    to sleep at most. */
-static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words, int room,
-                           struct drive_sleep *sleep, int *used)
+static uint64_t request_watch(struct tutti_comm *comm, uint64_t now, struct futex_word *words,
+                              int room, struct drive_sleep *sleep, int *used)
 {
     struct p2p *p = comm->p2p;
     pthread_mutex_lock(&p->lock);
@@ -107,7 +107,7 @@ static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words,
         pthread_mutex_unlock(&p->lock);
         return UINT64_MAX;
     }
-    uint64_t slice = p2p_look(p);
+    uint64_t slice = p2p_look(p, now);
     *used = room ? p2p_gather(p, words, room, sleep) : 0;
     request_tell(p);
     bool moved = room && !*used, idle = !load_acquire32(&p->works);
@@ -120,12 +120,12 @@ static uint64_t request_watch(struct tutti_comm *comm, struct futex_word *words,
     return slice;
 }
 
-static struct nap request_round(struct tutti_comm *comm, struct futex_word *words, int room,
-                             struct drive_sleep *sleep, int *used)
+static struct nap request_round(struct tutti_comm *comm, uint64_t now, struct futex_word *words,
+                                int room, struct drive_sleep *sleep, int *used)
 {
     if (load_acquire32(&comm->p2p->attended))
         return (struct nap){ PROGRESS_NAP, UINT64_MAX };
-    uint64_t slice = request_watch(comm, words, room, sleep, used);
+    uint64_t slice = request_watch(comm, now, words, room, sleep, used);
     return (struct nap){ room || slice < PROGRESS_POLL ? slice : PROGRESS_POLL, UINT64_MAX };
 }
 

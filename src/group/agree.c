@@ -150,7 +150,7 @@ static struct decision agree_judge(struct reach *r)
         return a->sum(a);
     if (r->stopped)
         return (struct decision){ OUTCOME_STOPPED, agree_pair(w->me, r->missing) };
-    if (r->op.timeout_ns >= 0 && drive_waited(&r->op) >= (uint64_t)r->op.timeout_ns)
+    if (r->op.timeout_ns >= 0 && drive_waited(&r->op, r->awake_ns) >= (uint64_t)r->op.timeout_ns)
         return (struct decision){ OUTCOME_LATE, agree_pair(w->me, r->missing) };
     return (struct decision){ OUTCOME_NONE, 0 };
 }
@@ -259,7 +259,7 @@ void agree_report(struct agreement *a, struct text *t)
 static void agree_warn(struct reach *r)
 {
     const struct watch *w = r->a->watch;
-    uint64_t waited = drive_waited(&r->op);
+    uint64_t waited = drive_waited(&r->op, r->awake_ns);
     if (w->warn_ns < 0 || waited < (uint64_t)w->warn_ns << (2 * r->op.warned))
         return;
     r->op.warned++;
@@ -355,7 +355,7 @@ int agree_reach(struct agreement *a, struct decision *decided)
         .a = a, .op = { .watch = a->watch, .site = a->site, .timeout_ns = a->watch->timeout_ns,
                           .slices = SLICE_FIRST }
     };
-    drive_started(&r.op);
+    drive_started(&r.op, a->watch->ways->now(a->watch->ways->arg));
     agree_cast(a);
     agree_spin(&r);
     r.slept_ns = r.op.began_ns;

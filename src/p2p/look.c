@@ -214,7 +214,7 @@ static void look_end(struct p2p *p, struct post *post, struct look *look)
     }
     if (post->timeout_ns < 0 || post->moving || post->late)
         return;
-    uint64_t passed = look->now - post->began_ns,
+    uint64_t passed = look->now > post->began_ns ? look->now - post->began_ns : 0,
              left = (uint64_t)post->timeout_ns > passed ? (uint64_t)post->timeout_ns - passed + 1
                                                         : 0;
     left = left < drive_slice_most(post->timeout_ns) ? left : drive_slice_most(post->timeout_ns);
@@ -233,13 +233,13 @@ static void look_break(struct p2p *p, struct post *post, struct look *look)
     look->cause = -ECANCELED;
 }
 
-uint64_t p2p_look(struct p2p *p)
+uint64_t p2p_look(struct p2p *p, uint64_t now)
 {
     struct watch *w = p->watch;
-    uint64_t now = clock_ns();
     if (!p->still_ns)
         p->still_ns = now;
-    struct look look = { now, WAIT_LONG, wait_slice_after(now - p->still_ns),
+    uint64_t still = now > p->still_ns ? now - p->still_ns : 0;
+    struct look look = { now, WAIT_LONG, wait_slice_after(still),
                          load_acquire32(&w->attention) & ATTENTION_BROKEN, -ECANCELED };
     for (uint32_t q = 0; q < w->size; q++)
         p->seen[q] = load_acquire32(process_mark_word(&w->seats[q]->mark));         /* E5 acquire */

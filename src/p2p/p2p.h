@@ -388,8 +388,9 @@ void p2p_abandon(struct p2p *p, struct post *post, int result);
 int  p2p_fail(struct p2p *p, const struct post *post, int error);
 /* Withdraws the post if it can, with a report. */
 void p2p_expire(struct p2p *p, struct post *post, int error);
-/* Looks at all works and ends those that cannot go on. Returns the longest next sleep, ns. */
-uint64_t p2p_look(struct p2p *p);
+/* Looks at all works and ends those that cannot go on, by a deadline at `now`. Returns the longest
+ * next sleep, ns. */
+uint64_t p2p_look(struct p2p *p, uint64_t now);
 /* This process was stopped for `excess` ns, until now: deadlines of works do not count them. */
 void p2p_excuse(struct p2p *p, uint64_t now, uint64_t excess);
 /* Counts this rank as a listener and appends the words to sleep on; drive_retire takes the count

@@ -31,19 +31,19 @@ enum {
 enum { POLL_SPIN = 200000, POLL_SLICE = 50000, POLLS_A_QUESTION = 20, POLLS_A_PROBE = 5000 };
 
 
-void drive_started(struct op *op)
+void drive_started(struct op *op, uint64_t now)
 {
     if (op->began)
         return;
     op->began = true;
-    op->began_ns = op->watch->ways->now(op->watch->ways->arg);
+    op->began_ns = now;
     op->excused_ns = op->watch->excused_ns;
     op->polls = 0;
 }
 
-uint64_t drive_waited(const struct op *op)
+uint64_t drive_waited(const struct op *op, uint64_t now)
 {
-    uint64_t passed = op->watch->ways->now(op->watch->ways->arg) - op->began_ns;
+    uint64_t passed = now > op->began_ns ? now - op->began_ns : 0;
     uint64_t excused = op->watch->excused_ns - op->excused_ns;
     return passed > excused ? passed - excused : 0;
 }
@@ -95,11 +95,11 @@ int drive_step(struct op *op)
     return r < 0 ? r : DONE;
 }
 
-int drive_look(struct op *op)
+int drive_look(struct op *op, uint64_t now)
 {
     struct watch *w = op->watch;
-    drive_started(op);
-    uint64_t waited = drive_waited(op);
+    drive_started(op, now);
+    uint64_t waited = drive_waited(op, now);
     bool late = op->timeout_ns >= 0 && waited >= (uint64_t)op->timeout_ns;
     if (late && op->keep) {
         op->late = true;
@@ -138,7 +138,7 @@ uint64_t drive_later(uint64_t began, uint64_t now, uint64_t excess)
 uint64_t drive_slice(struct op *op)
 {
     uint64_t slice = op->wait.poll ? POLL_SLICE : wait_slice_ns(op->slices);
-    uint64_t waited = drive_waited(op);
+    uint64_t waited = drive_waited(op, op->watch->ways->now(op->watch->ways->arg));
     if (op->timeout_ns >= 0 && !op->late && !op->watch->over) {
         uint64_t left = (uint64_t)op->timeout_ns > waited ? (uint64_t)op->timeout_ns - waited : 0,
                  most = drive_slice_most(op->timeout_ns);
@@ -239,30 +239,30 @@ static int drive_interrupted(struct op *op)
 }
 
 /* What is left until the deadline, for onlookers. */
-static void drive_tell(struct op *op)
+static void drive_tell(struct op *op, uint64_t now)
 {
-    uint64_t waited = drive_waited(op), most = (uint64_t)op->timeout_ns;
+    uint64_t waited = drive_waited(op, now), most = (uint64_t)op->timeout_ns;
     op->watch->mine->left = op->timeout_ns < 0 || op->late ? 0
         : waited < most ? most - waited + 1
                         : 1;
 }
 
-static void drive_cycle(struct op *op)
+static void drive_cycle(struct op *op, uint64_t now)
 {
     struct cycle_wait wait = { fingerprint_kind(op->claim.descriptor), op->site, op->claim.seq,
                                -1 };
-    if (op->watch->over || timeout_given(op->timeout_ns) || drive_waited(op) < CYCLE_FROM_NS)
+    if (op->watch->over || timeout_given(op->timeout_ns) || drive_waited(op, now) < CYCLE_FROM_NS)
         return;
     cycle_patient(op->watch, op->claim.seq);
     cycle_look(op->watch, &wait);
 }
 
-/* Sleeps until the word has come (0) or the operation has failed. */
-static int drive_sleep(struct op *op)
+/* Sleeps until the word has come (0) or the operation has failed. slept: up to when stops have been
+ * excused. */
+static int drive_sleep(struct op *op, uint64_t slept)
 {
     struct watch *w = op->watch;
     struct futex_word words[FUTEX_WORDS];
-    uint64_t slept = w->ways->now(w->ways->arg);
     /* With a CPU of its own a rank seldom sleeps, and then long: it sleeps on all words from the
      * first slice on, because short slices cost as much as the sleep. */
     op->slices = wait_first_slice(&w->budget);
@@ -270,11 +270,11 @@ static int drive_sleep(struct op *op)
         uint64_t before = w->ways->now(w->ways->arg);
         /* the process may be stopped between two sleeps; before the deadline is judged */
         w->excused_ns += drive_excess(0, before - slept);
-        int r = drive_look(op);
+        int r = drive_look(op, before);
         if (r != 0)
             return r < 0 ? r : 0;
-        drive_cycle(op);
-        drive_tell(op);
+        drive_cycle(op, before);
+        drive_tell(op, before);
         uint64_t slice = drive_slice(op);
         struct drive_sleep sleep;
         int n = drive_gather(op, words, FUTEX_WORDS, &sleep);
@@ -292,9 +292,18 @@ static int drive_sleep(struct op *op)
     }
 }
 
+/* The process may be stopped in a round. */
+static uint64_t drive_round(const struct op *op, uint64_t last)
+{
+    struct watch *w = op->watch;
+    uint64_t now = w->ways->now(w->ways->arg);
+    w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), now - last);
+    return now;
+}
+
 /* A caller that asked for a long spin gets it in rounds, with a look after each. 1: go on; 0:
- * sleep; negative: the operation's error. */
-static int drive_spin_on(struct op *op)
+ * sleep; negative: the operation's error. *last: up to when stops have been excused. */
+static int drive_spin_on(struct op *op, uint64_t *last)
 {
     struct watch *w = op->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
@@ -302,7 +311,8 @@ static int drive_spin_on(struct op *op)
     if (op->wait.value == UINT64_MAX || !round.spin_ticks)
         return 0;
     for (uint32_t i = 1; i < w->budget.spin_rounds; i++) {
-        int r = drive_look(op);
+        *last = drive_round(op, *last);
+        int r = drive_look(op, *last);
         if (r == 0 && wait_spin(op->wait.word, op->wait.value, ends, &round, w->ways))
             r = 1;
         if (r == 0 && drive_stop_asked(w) && (r = drive_interrupted(op)) == 0)
@@ -310,14 +320,17 @@ static int drive_spin_on(struct op *op)
         if (r != 0)
             return r;
     }
+    *last = drive_round(op, *last);
     return 0;
 }
 
 static int drive_wait(struct op *op)
 {
-    int r = drive_spin_on(op);
+    uint64_t last = op->watch->ways->now(op->watch->ways->arg);
+    drive_started(op, last);
+    int r = drive_spin_on(op, &last);
     if (r == 0)
-        r = drive_sleep(op);
+        r = drive_sleep(op, last);
     r = r > 0 ? 0 : r;
     op->watch->mine->left = 0;
     cycle_over(op->watch->threads);
@@ -346,7 +359,7 @@ static int drive_poll(struct op *op, uint64_t *last)
     if (*last)
         /* the process may be stopped between two polls */
         w->excused_ns += drive_excess(drive_slice_most(op->timeout_ns), before - *last);
-    int r = drive_look(op);
+    int r = drive_look(op, before);
     if (r < 0)
         return r;
     uint64_t slice = drive_slice(op);

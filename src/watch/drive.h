@@ -18,12 +18,14 @@ int drive_to_end(struct op *op);
 struct drive_sleep { shared32 *sleepers; const struct futex_word *words; int n; };
 
 int  drive_step(struct op *op);
-int  drive_look(struct op *op);
+int  drive_look(struct op *op, uint64_t now);
 int  drive_gather(struct op *op, struct futex_word *words, int room, struct drive_sleep *sleep);
 void drive_retire(const struct wait_ways *ways, const struct drive_sleep *sleep);
-/* the deadline counts from here; without it, from the first look */
-void drive_started(struct op *op);
-uint64_t drive_waited(const struct op *op);         /* since then, ns, without what is excused */
+/* the deadline counts from now; without it, from the first look */
+void drive_started(struct op *op, uint64_t now);
+/* Since then, ns, without what is excused. A deadline is judged at `now`, the time up to which the
+ * caller has excused stops: a stop after it cannot be told from a long wait. */
+uint64_t drive_waited(const struct op *op, uint64_t now);
 /* before a long slice: asks the system for deaths without a mark; thoroughly, unless a peer that
  * waits in the same operation has just done so: it proposes the verdict for all */
 void drive_probe(struct op *op);

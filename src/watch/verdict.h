@@ -60,7 +60,7 @@ static inline unsigned verdict_state(uint64_t v) { return (unsigned)(v >> 30 & 3
 static inline enum why verdict_why(uint64_t v) { return (enum why)(v >> 60); }
 static inline uint32_t verdict_by(uint64_t v) { return (uint32_t)(v >> 46) & 0x3fff; }
 static inline uint32_t verdict_who(uint64_t v) { return (uint32_t)(v >> 32) & 0x3fff; }
-/* False: verdict_who() is no culprit. It differs from the rank that looked, or is one of a circle. */
+/* False: verdict_who() is no culprit: it differs from the rank that looked, or is in a circle. */
 static inline bool verdict_names(uint64_t v)
 {
     return verdict_why(v) != WHY_MISMATCH && verdict_why(v) != WHY_DEADLOCK;

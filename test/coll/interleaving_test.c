@@ -394,7 +394,7 @@ static void a_deadline_ends_no_exit(void **state)
     }
     struct op *op = &hands[0].c.op;
     op->timeout_ns = 1000;
-    drive_started(op);
+    drive_started(op, op->watch->ways->now(op->watch->ways->arg));
     assert_int_equal(op->advance(op), WAITING);
     assert_false(op->watch->over);
     assert_int_equal(hands[1].c.op.advance(&hands[1].c.op), WAITING);
@@ -402,7 +402,7 @@ static void a_deadline_ends_no_exit(void **state)
     assert_true(op->wait.leave && claim_holds(op->watch, &op->claim));
     worlds.comm[0]->watch.ways = &late;
     worlds.comm[0]->watch.warn_ns = -1;
-    assert_int_equal(drive_look(op), 0);
+    assert_int_equal(drive_look(op, late.now(late.arg)), 0);
     assert_true(op->watch->over);
     assert_true(drive_slice(op) >= 1000000);
     worlds.comm[0]->watch.ways = &by_hand;

@@ -573,6 +573,53 @@ static void test_wraps(void **state)
     assert_int_equal(ranks_run_either(3, body_wraps), 0);
 }
 
+/* ---- a stop of the waiter ---- */
+
+static struct { shared32 reading; uint32_t stopped_at; uint64_t away_ns; } waiter;
+
+/* The waiter was stopped for longer than its deadline just before the reading of that number. */
+static uint64_t now_after_stop(void *arg)
+{
+    if (fetch_add32(&waiter.reading, 1) + 1 == waiter.stopped_at)
+        waiter.away_ns += UINT64_C(3000000000);
+    return wait_ways_kernel.now(arg) + waiter.away_ns;
+}
+
+/* The peer comes after the stop, and in time if the stop is not counted. */
+static int body_stopped(tutti_comm *world, int rank)
+{
+    const struct wait_ways *usual = world->watch.ways;
+    struct wait_ways ways = *usual;
+    int flag = 1;
+    ways.now = now_after_stop;
+    for (uint32_t k = 1; k <= 6; k++) {
+        if (rank == 0)
+            store_release32(&waiter.reading, 0);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+        if (rank == 0) {
+            waiter.stopped_at = k;
+            world->watch.ways = &ways;
+            tutti_set_timeout(world, 2000);
+        }
+        for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+             rank == 1 && load_acquire32(&waiter.reading) <= k; sched_yield())
+            if (clock_ns() > end)
+                return -ETIMEDOUT;
+        CHECK_IS(tutti_comm_agree(world, &flag), 0);
+        world->watch.ways = usual;
+        if (rank == 0)
+            tutti_set_timeout(world, -1);
+        CHECK_IS(tutti_barrier(world, NULL), 0);
+    }
+    return 0;
+}
+
+static void test_stopped(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_threads(2, body_stopped), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest threads[] = {
@@ -580,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_beside_work), cmocka_unit_test(test_late),
         cmocka_unit_test(test_races_deadline), cmocka_unit_test(test_overtaken),
         cmocka_unit_test(test_mismatch), cmocka_unit_test(test_wraps), cmocka_unit_test(test_seen),
+        cmocka_unit_test(test_stopped),
     };
     static const struct CMUnitTest processes[] = {
         cmocka_unit_test(test_dead_before), cmocka_unit_test(test_dead_after_voting),

@@ -76,7 +76,7 @@ static void nobody_asks_what_has_just_been_asked(void **state)
     at_start(START);
     struct op op = waits();
     rig.now += 100 * MS;
-    assert_int_equal(drive_look(&op), 0);
+    assert_int_equal(drive_look(&op, rig.now), 0);
     assert_int_equal(load_relaxed64(&rig.slot->asked[1]), START);
     assert_int_equal(rig.watch[0].lost[2], GONE_NO);
 }
@@ -124,13 +124,13 @@ static void who_sees_not_all_asks_for_itself_alone(void **state)
     struct op op = waits();
     process_self(&rig.seats[2].id);
     rig.seats[1].id.pid_namespace++;
-    assert_int_equal(drive_look(&op), 0);
+    assert_int_equal(drive_look(&op, rig.now), 0);
     assert_true(rig.watch[0].blind);
     assert_int_equal(load_relaxed64(&rig.slot->asked[1]), 0);
     /* and it asks though a peer has just asked, since that one may be blind for others */
     store_relaxed64(&rig.slot->asked[1], rig.now);
     vanish(2);
-    assert_int_equal(drive_look(&op), -EOWNERDEAD);
+    assert_int_equal(drive_look(&op, rig.now), -EOWNERDEAD);
 }
 
 /* The operation is over: no verdict tells this rank that its reader is gone. */
@@ -142,7 +142,7 @@ static void a_reader_is_asked_after_by_the_one_it_reads(void **state)
     arrive(2, 5);
     struct op op = waits();
     op.wait = wait_for_or_gone(&rig.members[2].consumed, 9, 2);
-    assert_int_equal(drive_look(&op), 1);
+    assert_int_equal(drive_look(&op, rig.now), 1);
     assert_int_equal(rig.watch[0].lost[2], GONE_DIED);
 }
 

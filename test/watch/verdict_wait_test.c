@@ -139,12 +139,12 @@ static void an_exit_sleeps(void **state)
     for (uint32_t p = 0; p < N; p++)
         arrive(p, 5);
     rig.now = 1;
-    drive_started(&op);
+    drive_started(&op, rig.now);
     rig.now = 1000000;
     verdict_quit(&rig.watch[1], QUIT_ABORT);
     uint64_t later = verdict_confirmed(verdict_make(6, WHY_ABORT, 1, 1));
     say(later);
-    assert_int_equal(drive_look(&op), 0);
+    assert_int_equal(drive_look(&op, rig.now), 0);
     assert_int_equal(drive_slice(&op), 250000000);
     int n = drive_gather(&op, words, FUTEX_WORDS, &sleep);
     assert_int_equal(n, 5);
@@ -161,7 +161,7 @@ static void an_exit_sleeps(void **state)
     };
     say(0);
     store_release32(&rig.members[1].quit, 0);
-    assert_int_equal(drive_look(&before), 0);
+    assert_int_equal(drive_look(&before, rig.now), 0);
     assert_false(w->over);
     say(later);
     fetch_add32(&rig.slot->news, 1);
