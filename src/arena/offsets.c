@@ -50,7 +50,8 @@ int arena_own(struct arena *arena, const struct arena_header *checked)
     own->origin.ns += (uint64_t)process_clock_ahead();
     arena->header = own;
     if (!arena->readonly)
-        memory_no_roots(arena->base + own->spans_at, arena->bytes - own->spans_at);
+        memory_no_roots(arena->fd, arena->base + own->spans_at, arena->bytes - own->spans_at,
+                        own->spans_at);
     return 0;
 }
 

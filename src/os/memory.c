@@ -77,10 +77,14 @@ int memory_check(int fd, uint64_t *bytes)
 }
 
 /* Address space and not memory, whatever the program has said of locking (mlockall, MCL_FUTURE):
- * pages without any rights are not made present, and are unlocked before they get some. */
+ * pages without any rights are not made present, and are unlocked before they get some. memcheck
+ * goes through all that mprotect opens byte by byte, minutes for an arena: it gets them at once. */
 static int map_empty(char *start, uint64_t bytes, int protection, int fd)
 {
-    if (mmap(start, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
+    const int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+    if (checked_by_memcheck())
+        return mmap(start, bytes, protection, flags, fd, 0) == MAP_FAILED ? -errno : 0;
+    if (mmap(start, bytes, PROT_NONE, flags, fd, 0) == MAP_FAILED)
         return -errno;
     munlock(start, bytes);
     return mprotect(start, bytes, protection) == 0 ? 0 : -errno;
@@ -163,11 +167,13 @@ void *memory_map(int fd, uint64_t bytes, int *error)
 
 /* memcheck's leak search reads all memory that is readable and writable, and so makes all its pages
  * present. So the memory is made write-only: on the known machines it can still be read, but
- * memcheck looks for no pointers there. Nor does it let a thread sleep there. */
-void memory_no_roots(void *at, uint64_t bytes)
+ * memcheck looks for no pointers there. Nor does it let a thread sleep there. Mapped anew and not
+ * by mprotect: see map_empty. */
+void memory_no_roots(int fd, void *at, uint64_t bytes, uint64_t offset)
 {
-    if (checked_by_memcheck())
-        mprotect(at, bytes, PROT_WRITE);
+    const int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+    if (checked_by_memcheck() && mmap(at, bytes, PROT_WRITE, flags, fd, (off_t)offset) == at)
+        madvise(at, bytes, MADV_DONTDUMP);
 }
 
 void *memory_map_readonly(int fd, uint64_t bytes, int *error)

@@ -22,7 +22,7 @@ void *memory_map(int fd, uint64_t bytes, int *error);
 void *memory_map_readonly(int fd, uint64_t bytes, int *error);
 void memory_unmap(void *at, uint64_t bytes);
 /* Under memcheck only: its leak search does not read this memory. No futex may be in it. */
-void memory_no_roots(void *at, uint64_t bytes);
+void memory_no_roots(int fd, void *at, uint64_t bytes, uint64_t offset);
 /* Keeps the memory from children forked later. */
 void memory_not_for_forks(void *at, uint64_t bytes);
 void memory_dump(void *at, uint64_t bytes);           /* puts the memory back into core dumps */

@@ -13,6 +13,7 @@
 #include "sync/wait.h"
 
 #include "base/clock.h"
+#include "os/checked.h"
 
 #include <sched.h>
 
@@ -152,9 +153,18 @@ static int progress_sleep(void *arg, const struct futex_word *words, int n, uint
     return r;
 }
 
+/* memcheck complains of each futex_waitv, which its older releases do not know. */
+static int checked_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
+{
+    return n == 1 ? kernel_sleep(arg, words, n, ns) : -ENOSYS;
+}
+
 struct wait_ways wait_ways_with(struct wait_progress *progress)
 {
-    if (!progress->run)
-        return wait_ways_kernel;
+    struct wait_ways ways = wait_ways_kernel;
+    if (!progress->run) {
+        ways.sleep = checked_by_memcheck() ? checked_sleep : kernel_sleep;
+        return ways;
+    }
     return (struct wait_ways){ kernel_now, progress_sleep, kernel_wake, progress_yield, progress };
 }

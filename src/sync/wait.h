@@ -27,7 +27,8 @@ struct wait_ways {                    /* how this rank calls the kernel; tests p
 extern const struct wait_ways wait_ways_kernel;
 
 /* What else must go on while a thread waits: called before each yield, and in a sleep after 20 us,
- * 40 us, 80 us …, then each 2 ms. run NULL: nothing; then these are wait_ways_kernel. */
+ * 40 us, 80 us …, then each 2 ms. run NULL: nothing; then these are wait_ways_kernel,
+ * or, under memcheck, these without futex_waitv. */
 struct wait_progress { void (*run)(void *arg); void *arg; };
 struct wait_ways wait_ways_with(struct wait_progress *progress);
 
