@@ -147,6 +147,7 @@ void fast_end(struct tutti_comm *comm, const struct fast *s)
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
     journal_well(s->record, waited);
+    PROBE3(op_end, w->name, s->claim.seq, 0);
     if (s->pauses)
         fast_waited(w, waited);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */

@@ -4,6 +4,7 @@
 #include "group/timed_wait.h"
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "os/say.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
@@ -24,7 +25,12 @@ struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns)
 bool timed_wait_lost(struct watch *w, uint32_t about, int slice)
 {
     /* relaxed: sticky, and all who write it say the same */
-    if (load_relaxed8(&w->lost[about]) || death_of(w->seats[about]) != GONE_NO)
+    enum gone gone = load_relaxed8(&w->lost[about]);
+    if (gone == GONE_NO)
+        gone = death_of(w->seats[about]);
+    if (gone == GONE_DIED)
+        PROBE3(death, w->name, watch_world_rank(w, about), w->seats[about]->id.pid);
+    if (gone != GONE_NO)
         return true;
     if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))         /* E7 acquire */
         return true;

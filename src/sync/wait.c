@@ -13,6 +13,7 @@
 #include "sync/wait.h"
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "os/checked.h"
 
 #include <sched.h>
@@ -112,7 +113,10 @@ static uint64_t kernel_now(void *arg)
 static int kernel_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
 {
     (void)arg;
-    return n == 1 ? futex_wait(words[0].word, words[0].seen, ns) : futex_wait_any(words, n, ns);
+    PROBE2(sleep, n, ns);
+    int r = n == 1 ? futex_wait(words[0].word, words[0].seen, ns) : futex_wait_any(words, n, ns);
+    PROBE1(wake, r);
+    return r;
 }
 
 static int kernel_wake(void *arg, shared32 *word, int n)

@@ -4,6 +4,8 @@
  * process runs without the thread that joined (ADRIFT), which is no death. */
 #include "watch/death.h"
 
+#include "base/probe.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -32,7 +34,10 @@ void death_look(struct watch *w)
         w->seen[p] = load_acquire32(process_mark_word(&w->seats[p]->mark));         /* E5 acquire */
         /* relaxed: sticky, and all who write it say the same */
         uint8_t lost = load_relaxed8(&w->lost[p]);
-        w->gone[p] = lost ? lost : (uint8_t)death_judge(w->seats[p], w->seen[p]);
+        uint8_t gone = lost ? lost : (uint8_t)death_judge(w->seats[p], w->seen[p]);
+        if (gone == GONE_DIED && w->gone[p] != GONE_DIED)
+            PROBE3(death, w->name, watch_world_rank(w, p), w->seats[p]->id.pid);
+        w->gone[p] = gone;
     }
 }
 

@@ -3,10 +3,7 @@
 
 #include "fold/fold.h"
 
-static const struct {
-    const char *name;
-    bool collective, data, reduces, rooted, lists, pairs;
-} kinds[KIND_COUNT] = {
+const struct kind_traits kind_table[KIND_COUNT] = {
     [KIND_NONE] = { "nothing yet", false, false, false, false, false, false },
     [KIND_BARRIER] = { "barrier", true, false, false, false, false, false },
     [KIND_BROADCAST] = { "broadcast", true, true, false, true, false, false },
@@ -55,40 +52,40 @@ static const struct {
 
 const char *kind_name(enum kind kind)
 {
-    return (unsigned)kind < KIND_COUNT ? kinds[kind].name : "?";
+    return (unsigned)kind < KIND_COUNT ? kind_table[kind].name : "?";
 }
 
 bool kind_collective(enum kind kind)
 {
-    return (unsigned)kind < KIND_COUNT && kinds[kind].collective;
+    return (unsigned)kind < KIND_COUNT && kind_table[kind].collective;
 }
 
 bool kind_data(enum kind kind)
 {
-    return (unsigned)kind < KIND_COUNT && kinds[kind].data && !kinds[kind].lists
-        && !kinds[kind].pairs;
+    return (unsigned)kind < KIND_COUNT && kind_table[kind].data && !kind_table[kind].lists
+        && !kind_table[kind].pairs;
 }
 
 bool kind_reduces(enum kind kind)
 {
-    return (unsigned)kind < KIND_COUNT && kinds[kind].reduces;
+    return (unsigned)kind < KIND_COUNT && kind_table[kind].reduces;
 }
 
 void fingerprint_add(struct text *t, uint64_t stamp, uint64_t count)
 {
     enum kind kind = fingerprint_kind(stamp);
     text_add(t, "%s", kind_name(kind));
-    if ((unsigned)kind >= KIND_COUNT || !kinds[kind].data)
+    if ((unsigned)kind >= KIND_COUNT || !kind_table[kind].data)
         return;
     text_add(t, " %s", fold_type_name((tutti_type)fingerprint_type(stamp)));
-    if (kinds[kind].reduces)
+    if (kind_table[kind].reduces)
         text_add(t, " %s", fold_op_name((tutti_op)fingerprint_op(stamp)));
-    if (kinds[kind].lists)
+    if (kind_table[kind].lists)
         text_add(t, " of counts #%07llx", (unsigned long long)(stamp & (STAMP_HASHED - 1)));
-    else if (!kinds[kind].pairs)
+    else if (!kind_table[kind].pairs)
         text_add(t, " %llu",
                  (unsigned long long)(fingerprint_hashed(stamp) ? count
                                                                 : stamp & (STAMP_HASHED - 1)));
-    if (kinds[kind].rooted)
+    if (kind_table[kind].rooted)
         text_add(t, " root %d", fingerprint_root(stamp));
 }

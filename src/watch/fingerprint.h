@@ -49,6 +49,10 @@ static inline int fingerprint_type(uint64_t stamp) { return (int)(stamp >> 53 & 
 static inline int fingerprint_op(uint64_t stamp) { return (int)(stamp >> 40 & 8191); }
 static inline int fingerprint_root(uint64_t stamp) { return (int)(stamp >> 30 & 1023); }
 
+/* Of a kind that is one; lists, pairs: its count is of lists of counts, of counts for each peer. */
+struct kind_traits { const char *name; bool collective, data, reduces, rooted, lists, pairs; };
+extern const struct kind_traits kind_table[KIND_COUNT];
+
 const char *kind_name(enum kind kind);                      /* "all_reduce"; "?" */
 bool kind_collective(enum kind kind);                       /* has a number of its own */
 bool kind_data(enum kind kind);                             /* its count is of elements of a type */

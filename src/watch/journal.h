@@ -12,6 +12,7 @@
 #define TUTTI_WATCH_JOURNAL_H
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "watch/watch.h"
 
 enum figure {
@@ -82,6 +83,7 @@ struct record *journal_enter(struct watch *w, const struct journal_entry *e)
         store_release32(&r->tag, e->tag);                            /* E94 release */
     }
     store_release64(&mine->head, head);                              /* E94 release */
+    PROBE4(op_begin, w->name, e->seq, kind_table[fingerprint_kind(e->descriptor)].name, e->count);
     return r;
 }
 
@@ -121,6 +123,7 @@ static inline void journal_end_by(struct watch *w, int result, uint64_t tick, bo
     uint64_t began = load_relaxed64(&r->began);                      /* relaxed: our own word */
     /* E94 release */
     store_release64(&r->ended, record_ended(tick > began ? tick - began : 0, exact, result));
+    PROBE3(op_end, w->name, load_relaxed64(&r->seq), result);        /* relaxed: our own word */
 }
 
 static inline void journal_end(struct watch *w, int result, uint64_t tick)

@@ -3,6 +3,7 @@
  * not move one. */
 #include "watch/verdict.h"
 
+#include "base/probe.h"
 #include "watch/death.h"
 
 #include <errno.h>
@@ -108,6 +109,7 @@ void verdict_met(struct watch *w)
 static int verdict_fail(struct watch *w, uint64_t v)
 {
     verdict_note(w, v);
+    PROBE4(verdict, w->name, v & VERDICT_OP_MASK, verdict_error(v), verdict_who(v));
     w->failed = v;
     fetch_or32(&w->attention, ATTENTION_BROKEN);
     return verdict_error(v);
