@@ -38,7 +38,8 @@ struct trace_meeting {
     bool early;
     uint64_t begin_ns, end_ns;        /* of all that there are; end_ns of one under way: 0 */
     int last;                         /* rank of the comm that came last; -1: not known */
-    uint64_t late_ns;                 /* by how much, after the one before it */
+    bool waited;                      /* others waited for it: */
+    uint64_t late_ns;                 /* since the middle one of them came (watch/lateness) */
 };
 
 /* `at` has room for h->size. False: no rank has it. */

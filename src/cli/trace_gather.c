@@ -3,6 +3,7 @@
 #include "cli/trace.h"
 
 #include "fold/fold.h"
+#include "watch/lateness.h"
 #include "watch/phrase.h"
 
 #include <errno.h>
@@ -114,11 +115,12 @@ static bool trace_new_party(const struct trace_meeting *m, uint32_t p)
 
 static void trace_late(struct trace_meeting *m, const struct history *h)
 {
-    uint64_t before_ns = 0, last_ns = m->last >= 0 ? m->at[m->last]->arrived_ns : 0;
-    for (uint32_t p = 0; p < h->size && m->last >= 0; p++)
-        if ((int)p != m->last && m->at[p]->arrived_ns > before_ns)
-            before_ns = m->at[p]->arrived_ns;
-    m->late_ns = before_ns && last_ns > before_ns ? last_ns - before_ns : 0;
+    struct late_once once;
+    uint64_t others[RANKS_MAX];
+    if (m->last < 0)
+        return;
+    m->waited = lateness_measure(&once, h, m->at[m->last], others);
+    m->late_ns = once.late_ns;
 }
 
 bool trace_meet(struct trace_meeting *m, const struct history *h, uint64_t number,

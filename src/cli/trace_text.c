@@ -106,7 +106,7 @@ static void say_meeting(FILE *out, const struct trace *trace, const struct histo
         text_add(&t, "; not there: ");
         add_ranks(&t, h, m, is_missing, NULL);
     }
-    if (m->last >= 0 && m->late_ns > HISTORY_UNCERTAIN_NS) {
+    if (m->last >= 0 && m->waited) {
         text_add(&t, "; last: rank %u, by ", h->rank[m->last].rank);
         text_add_duration(&t, m->late_ns);
     }

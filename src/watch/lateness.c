@@ -26,28 +26,35 @@ static int lateness_push(struct lateness *l, const struct late_once *once)
     return 0;
 }
 
-/* op is the last rank's. others: room for the arrivals of all but it. */
-static int lateness_meeting(struct lateness *l, const struct history *h,
-                            const struct history_op *op, uint64_t *others)
+bool lateness_measure(struct late_once *once, const struct history *h, const struct history_op *op,
+                      uint64_t *others)
 {
     uint32_t n = 0;
-    struct late_once once = {
+    *once = (struct late_once){
         .rank = (uint32_t)op->last, .site = op->site, .number = op->number,
         .descriptor = op->descriptor, .count = op->count
     };
     for (uint32_t p = 0; p < h->size; p++) {
         const struct history_op *other = history_find(&h->rank[p], op->number);
-        if (p == once.rank)
+        if (p == once->rank)
             continue;
         uint64_t arrived = other ? other->arrived_ns : op->last_ns;
         others[n++] = arrived < op->last_ns ? arrived : op->last_ns;
-        once.cost_ns += op->last_ns - others[n - 1];
+        once->cost_ns += op->last_ns - others[n - 1];
     }
     qsort(others, n, sizeof *others, lateness_by_size);
-    once.late_ns = op->last_ns - others[n / 2];
+    once->late_ns = n ? op->last_ns - others[n / 2] : 0;
+    return n && op->last_ns - others[0] > HISTORY_UNCERTAIN_NS;
+}
+
+static int lateness_meeting(struct lateness *l, const struct history *h,
+                            const struct history_op *op, uint64_t *others)
+{
+    struct late_once once;
+    bool waited = lateness_measure(&once, h, op, others);
     l->until = op->number;
     l->compared++;
-    if (op->last_ns - others[0] > HISTORY_UNCERTAIN_NS)
+    if (waited)
         return lateness_push(l, &once);
     l->together++;
     return 0;

@@ -12,10 +12,11 @@ shows() { grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"; }
 end() { kill "$job" $(pgrep -P "$job"); wait "$job"; job=; } 2>"$here/end"
 trap '[ -z "${job-}" ] || end; rm -rf "$here"' EXIT
 
+ranks=3
 # tardy RANK N: such a job of three ranks, once all is done; leaves job, pid.
 tardy() {
   : >"$here/job"
-  env --default-signal=INT,TERM "$tutti" run -n 3 "$actor" tardy "$1" "$2" \
+  env --default-signal=INT,TERM "$tutti" run -n $ranks "$actor" tardy "$1" "$2" \
     >"$here/job" 2>&1 </dev/null &
   job=$!
   eventually grep -q tardy "$here/job" || fail "the job does not get there"
@@ -68,6 +69,19 @@ narrow
 shows '^world: [0-9]+ collectives compared'
 shows '^  rank 0      [0-9]+ \(3[2-4] %\)'
 shows '^  not the same rank every time$'
+end
+
+# ---- one measure: of four ranks the middle one of the others is not the second-last
+ranks=4
+tardy 2 1
+look late "$pid"
+exits 0 "of four ranks"
+late=$(sed -n 's/^  rank 2  *1 (100 %)  *\([0-9.]* [a-z]*\) .*/\1/p' "$here/out")
+[ "$late" ] || fail "rank 2 was not late"
+look trace "$pid" --text
+exits 0 "to trace it"
+tr -s '\n ' ' ' <"$here/out" | grep -qE "barrier #1 at [^;]*; last: rank 2, by $late " ||
+  fail "late has $late"
 end
 
 # ---- what it refuses
