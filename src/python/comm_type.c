@@ -236,6 +236,20 @@ static PyObject *comm_failed(comm_object *self, PyObject *none)
     return comm ? fail_ranks(comm) : NULL;
 }
 
+static PyObject *comm_stats(comm_object *self, PyObject *none)
+{
+    (void)none;
+    tutti_figures f = { 0 };
+    tutti_comm *comm = comm_of(self);
+    if (!comm || comm_result(self, tutti_stats(comm, &f)) < 0)
+        return NULL;
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsK}", "operations", f.operations, "bytes", f.bytes,
+                         "wait_ns", f.wait_ns, "fold_ns", f.fold_ns, "waits", f.waits, "sleeps",
+                         f.sleeps, "compared", f.compared, "came_last", f.came_last,
+                         "late_median_ns", f.late_median_ns, "late_p99_ns", f.late_p99_ns,
+                         "late_cost_ns", f.late_cost_ns);
+}
+
 static PyObject *comm_set_timeout(comm_object *self, PyObject *args)
 {
     int ms;
@@ -290,6 +304,10 @@ static PyMethodDef comm_methods[] = {
                   "Frees this rank's hold on the comm; not for a world. Local."),
     OBJECT_METHOD("failed", comm_failed, METH_NOARGS,
                   "The ranks known to be dead or gone, ascending, as a tuple."),
+    OBJECT_METHOD("stats", comm_stats, METH_NOARGS,
+                  "This rank's figures since the comm began, by the names of tutti_figures, and of\n"
+                  "its last collectives, `compared` of them, how often and by how much it came\n"
+                  "last: came_last, late_median_ns, late_p99_ns, late_cost_ns. Times in ns."),
     OBJECT_METHOD("_split", comm_split, METH_VARARGS, NULL),
     OBJECT_METHOD("_create", comm_create, METH_O, NULL),
     OBJECT_METHOD("_shrink", comm_shrink, METH_NOARGS, NULL),

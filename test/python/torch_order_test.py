@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import tempfile
+import time
 
 from torch_support import DEATH, Case, check, dist, main, plain, raises, torch, tutti
 
@@ -106,6 +107,23 @@ def idiom_never(rank, size):
     dist.barrier()
 
 
+def asks_why(rank, size):
+    """Rank 1 asks why the others wait for it, and which rank came last."""
+    dist.barrier()
+    dist.barrier()
+    if rank == 1:
+        end, text = time.monotonic() + 30, ""
+        while "  kept by: rank 1" not in text and time.monotonic() < end:
+            text = tutti.torch.why()
+        check("waiting: rank 0: all_reduce f32 sum 1 " in text, text)
+        check("kept by: rank 1: in its own code" in text and "torch_order_test.py:" in text, text)
+    dist.all_reduce(torch.ones(1))
+    figures = tutti.torch.stats()
+    check(figures["compared"] >= 3, figures)
+    check(rank == 0 or (figures["came_last"] and figures["late_cost_ns"] > 1000), figures)
+    dist.barrier()
+
+
 def numbers():
     return [random.random(), torch.rand(1).item()] + ([__import__("numpy").random.rand()]
                                                       if has_numpy() else [])
@@ -154,6 +172,9 @@ class Order(Case):
 
     def test_seeds(self):
         self.ranks(3, seeds)
+
+    def test_why(self):
+        self.ranks(2, asks_why)
 
 
 class OrderOfGloo(Case):

@@ -2,7 +2,7 @@
 world that the last init() made."""
 import functools
 import types
-from typing import Any, Callable, Concatenate, ParamSpec, Tuple, TypeVar
+from typing import Any, Callable, Concatenate, Dict, ParamSpec, Tuple, TypeVar
 
 from . import _worlds
 from .comm import Comm
@@ -11,7 +11,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 __all__ = [
-    "rank", "size", "failed", "finalize", "barrier", "broadcast", "reduce", "all_reduce",
+    "rank", "size", "failed", "stats", "finalize", "barrier", "broadcast", "reduce", "all_reduce",
     "all_reduce_many", "reduce_scatter", "all_gather", "gather", "scatter", "all_to_all", "scan",
     "exscan", "op", "same", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v",
     "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort",
@@ -33,6 +33,11 @@ def size() -> int:
 def failed() -> Tuple[int, ...]:
     """The ranks known to be dead or gone, ascending."""
     return _worlds.current().failed()
+
+
+def stats() -> Dict[str, int]:
+    """This rank's figures, and how often and by how much it came last; see Comm.stats."""
+    return _worlds.current().stats()
 
 
 def finalize() -> None:

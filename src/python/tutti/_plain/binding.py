@@ -20,7 +20,7 @@ _FUNCTIONS = {
     "seed_at": "Q:sQp", "set_at": "sppnp", "get_at": "sppppp", "add_at": "spqpp",
     "compare_set_at": "sppnpnp", "delete_at": "spp", "probe_at": "siippp", "alloc": "p:np",
     "free": "pp", "handle": "ppp", "view_readonly": "p:Qp", "load_at": "sppppp",
-    "save_at": "sppnpp", "strerror": "p:i", "explain": "p:p", "fault": "pp",
+    "save_at": "sppnpp", "strerror": "p:i", "explain": "p:p", "fault": "pp", "stats": "pp",
     "op_create_at": "spipp", "op_free_at": "spp",
 }
 
@@ -48,6 +48,14 @@ class Message(ctypes.Structure):
     """tutti_message"""
 
     _fields_ = [("from_", ctypes.c_int), ("tag", ctypes.c_int), ("count", ctypes.c_size_t)]
+
+
+class Figures(ctypes.Structure):
+    """tutti_figures"""
+
+    NAMES = ("operations", "bytes", "wait_ns", "fold_ns", "waits", "sleeps", "compared",
+             "came_last", "late_median_ns", "late_p99_ns", "late_cost_ns")
+    _fields_ = [(name, ctypes.c_uint64) for name in NAMES] + [("reserved", ctypes.c_uint64 * 5)]
 
 
 def _places() -> List[str]:

@@ -3,10 +3,10 @@ program's own operations. As methods_*.c and ops.c."""
 import ctypes
 import errno
 import weakref
-from typing import Any, Callable, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import inside
-from .binding import Call, Message
+from .binding import Call, Figures, Message
 from .side import SIZES
 
 _FOLD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -55,6 +55,14 @@ class Methods:
         size = self.size
         ranks = (ctypes.c_int * size)()
         return tuple(ranks[:max(0, self._library.failed(self._handle, ranks, size))])
+
+    def stats(self) -> Dict[str, int]:
+        """This rank's figures since the comm began, by the names of tutti_figures, and of its last
+        collectives, `compared` of them, how often and by how much it came last: came_last,
+        late_median_ns, late_p99_ns, late_cost_ns. Times in ns."""
+        figures = Figures()
+        self._check(self._library.stats(self._open(), ctypes.byref(figures)))
+        return {name: int(getattr(figures, name)) for name in Figures.NAMES}
 
     def _set_timeout(self, ms: int) -> None:
         self._check(self._library.set_timeout(self._open(), ms))
