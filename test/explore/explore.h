@@ -25,6 +25,7 @@
  *   the store                          store_events; store_deadline; _abort, _canceled
  *   letters, overlap, offers           letter_ overlap_ offer_events; _deadline; _abort, _canceled
  *   leaving                            leave_events
+ *   the journal                        journal_events
  *   work under way                     work_ work_carried_events
  *
  * Not searched, since it has no meaning there: a deadline of agree and shrink other than the

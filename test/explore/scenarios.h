@@ -31,7 +31,8 @@
     S(device_weak) S(device_central) S(device_pipelined) S(device_poll) S(device_events) \
     S(device_poll_events) S(device_fails) S(device_fails_events) S(device_deadline) \
     S(device_abort) S(inline4_weak) S(eager3_tso) S(pipelined3) S(broadcast3) S(verdict4) \
-    S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3)
+    S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3) \
+    S(journal) S(journal_weak) S(journal_events)
 
 #define S(name) extern const struct scenario scenario_##name;
 EXPLORE_SCENARIOS(S)
