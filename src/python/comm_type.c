@@ -305,9 +305,9 @@ static PyMethodDef comm_methods[] = {
     OBJECT_METHOD("failed", comm_failed, METH_NOARGS,
                   "The ranks known to be dead or gone, ascending, as a tuple."),
     OBJECT_METHOD("stats", comm_stats, METH_NOARGS,
-                  "This rank's figures since the comm began, by the names of tutti_figures, and of\n"
-                  "its last collectives, `compared` of them, how often and by how much it came\n"
-                  "last: came_last, late_median_ns, late_p99_ns, late_cost_ns. Times in ns."),
+                  "This rank's figures since the comm began, by the names of tutti_figures, and\n"
+                  "of its last collectives, `compared` of them, how often and by how much it\n"
+                  "came last: came_last, late_median_ns, late_p99_ns, late_cost_ns. Times in ns."),
     OBJECT_METHOD("_split", comm_split, METH_VARARGS, NULL),
     OBJECT_METHOD("_create", comm_create, METH_O, NULL),
     OBJECT_METHOD("_shrink", comm_shrink, METH_NOARGS, NULL),

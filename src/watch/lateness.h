@@ -30,8 +30,8 @@ struct lateness {
 /* What a rank's own share of it is. */
 struct late_rank { uint64_t last, median_ns, p99_ns, cost_ns; };
 
-/* The operation of which `op` is the last one's record: fills in *once. others: room for the arrivals
-   of all but it. True: others waited for it. */
+/* The operation of which `op` is the last one's record: fills in *once. others: room for the
+   arrivals of all but it. True: others waited for it. */
 bool lateness_measure(struct late_once *once, const struct history *h, const struct history_op *op,
                       uint64_t *others);
 
