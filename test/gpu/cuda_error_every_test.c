@@ -7,8 +7,9 @@
  * road only must stop nothing.
  *
  * Here each function fails at its first and its last call, by one road if all call it alike; at all
- * calls, with all errors, by all roads, under TUTTI_PROVE. With sanitizers, which take five times
- * as long, a third of the functions by lot; TUTTI_TEST_SEED repeats it. */
+ * calls, with all errors, by all roads, under TUTTI_PROVE; TUTTI_SWEEP_SHARE=k/n: of these runs the
+ * k-th of each n, from 0 on. With sanitizers, which take five times as long, a third of the
+ * functions by lot; TUTTI_TEST_SEED repeats it. */
 #include "case_device.h"
 #include "fault_scenario.h"
 
@@ -148,6 +149,17 @@ static int judge(enum outcome *outcome)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* Of all runs, over roads and functions. */
+static bool in_share(void)
+{
+    static unsigned long all;
+    const char *share = getenv("TUTTI_SWEEP_SHARE");
+    char *end = NULL;
+    unsigned long k = share ? strtoul(share, &end, 10) : 0, n = share ? strtoul(end + 1, NULL, 10)
+                                                                      : 1;
+    return all++ % n == k;
+}
+
 static int sweep_one(const char *symbol, uint64_t calls, uint32_t *tried,
                      uint32_t outcomes[OUTCOMES])
 {
@@ -157,7 +169,7 @@ static int sweep_one(const char *symbol, uint64_t calls, uint32_t *tried,
         for (int i = 0; i < CODES; i++) {
             enum outcome outcome = PASSED;
             const char *code = codes_of(symbol)[i];
-            if (!all && !(i == 0 && n == 1) && !(i == 1 && n == calls))
+            if ((!all && !(i == 0 && n == 1) && !(i == 1 && n == calls)) || !in_share())
                 continue;
             scenario_fault = (struct scenario_fault){
                 symbol, code, n, f->rank, sticky(code) || gives_back(symbol)

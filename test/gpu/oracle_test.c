@@ -8,8 +8,8 @@
  * is another one each time, and the corners; in ./bootstrap prove the product of kind x ranks x
  * rule x road x type x op x place, and all pairs of values.
  *
- * TUTTI_TEST_SEED=n runs the same again; TUTTI_ORACLE_WORLD=k of it only the k-th world;
- * TUTTI_ORACLE_CASES=n: a sample of n. */
+ * TUTTI_TEST_SEED=n runs the same again; TUTTI_ORACLE_WORLD=k of it only the k-th world, or k-n
+ * those from the k-th to the n-th; TUTTI_ORACLE_CASES=n: a sample of n. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,11 +148,19 @@ static void run_group(const struct group *group, size_t world)
                  failed < 0 ? tutti_explain(NULL) : "");
 }
 
+static bool wanted(size_t world)
+{
+    const char *only = getenv("TUTTI_ORACLE_WORLD");
+    char *end = NULL;
+    size_t first = only ? strtoull(only, &end, 10) : 0,
+           last = !only ? SIZE_MAX : *end == '-' ? strtoull(end + 1, NULL, 10) : first;
+    return world >= first && world <= last;
+}
+
 /* How many operations went without staging. */
 static uint64_t run_all(struct oracle_cases *cases)
 {
-    const char *only = getenv("TUTTI_ORACLE_WORLD");
-    size_t worlds = 0;
+    size_t worlds = 0, ran = 0;
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(shared, MAP_FAILED);
@@ -160,16 +168,17 @@ static uint64_t run_all(struct oracle_cases *cases)
     for (size_t i = 0, n; i < cases->used; i += n) {
         n = oracle_world(&cases->at[i], cases->used - i);
         struct group group = { &cases->at[i], n, shared };
-        if (!only || strtoull(only, NULL, 10) == worlds)
-            run_group(&group, worlds);
-        worlds++;
-        if (oracle_prove()) {                        /* long: it shows how far it is */
-            printf("world %zu: %zu of %zu cases\n", worlds, i + n, cases->used);
+        bool runs = wanted(worlds++);
+        if (runs)
+            run_group(&group, worlds - 1);
+        ran += runs ? n : 0;
+        if (oracle_prove() && runs) {                /* long: it shows how far it is */
+            printf("world %zu: %zu cases, %zu of %zu\n", worlds - 1, n, i + n, cases->used);
             fflush(stdout);
         }
     }
     uint64_t pulled = load_acquire64(&shared->pulled);
-    printf("%zu cases in %zu worlds; %llu without staging\n", cases->used, worlds,
+    printf("%zu of %zu cases in %zu worlds; %llu without staging\n", ran, cases->used, worlds,
            (unsigned long long)pulled);
     oracle_free(cases);
     munmap(shared, sizeof *shared);
