@@ -44,6 +44,17 @@ void calm_leave(const struct cuda_api *call)
     calm_end(call);
 }
 
+/* A context that has died is given no work; this question says so, and nothing else does without
+ * waiting. The numbers of a stream that is captured say nothing of the context. */
+CUresult calm_died(const struct cuda_api *call)
+{
+    int capturing;
+    CUresult error = call->cuStreamIsCapturing(NULL, &capturing);
+    return error < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || error == CUDA_ERROR_UNKNOWN
+        ? error
+        : CUDA_SUCCESS;
+}
+
 bool calm_enter_to_give(const struct cuda_api *call, CUcontext context)
 {
     const char *function;

@@ -1,7 +1,7 @@
 /* Job: keep this thread's calls of CUDA from disturbing the graphs that the program captures; make
  *      a context current for them.
  * Owns: the thread's capture mode, and the context on top of its stack, until the end of each pair.
- * Never: chooses a context, asks a device anything.
+ * Never: chooses a context; asks a device what it would wait for.
  *
  * While a thread captures a graph in CUDA's global mode, a call of any thread that asks how far a
  * device is ends that capture, and fails. PyTorch captures so. A thread whose own mode is relaxed
@@ -24,5 +24,9 @@ void calm_leave(const struct cuda_api *call);
    made once more. A broken context takes back, too: what is open in it must be closed before its
    owner may free it. */
 bool calm_enter_to_give(const struct cuda_api *call, CUcontext context);
+
+/* Within a pair that has a context: what that has died of; 0: it lives. An error of another call
+ * does not say it, since drivers differ in which numbers are for good. */
+CUresult calm_died(const struct cuda_api *call);
 
 #endif

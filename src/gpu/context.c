@@ -115,15 +115,10 @@ void gpu_close(struct gpu *gpu)
         gpu_end(gpu);
 }
 
-/* A context that has died is given no work; this question says so, and nothing else does without
- * waiting. */
 static int gpu_lives(struct gpu *gpu, struct text *why)
 {
-    int capturing;
-    CUresult error = gpu->call->cuStreamIsCapturing(NULL, &capturing);
-    return error && (error < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || error == CUDA_ERROR_UNKNOWN)
-        ? gpu_failed(gpu, "cuStreamIsCapturing", error, why)
-        : 0;
+    CUresult error = calm_died(gpu->call);
+    return error ? gpu_failed(gpu, "cuStreamIsCapturing", error, why) : 0;
 }
 
 /* Not under the lock, since the driver may wait for the device. */

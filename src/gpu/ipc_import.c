@@ -41,7 +41,8 @@ struct open {
     CUdeviceptr at;
 };
 
-struct refused_open { uint32_t owner; uint64_t buffer; char words[REFUSED_TEXT]; };
+/* way: the driver opens no memory in this manner, whichever buffer it is. */
+struct refused_open { uint32_t owner; uint64_t buffer; bool way; char words[REFUSED_TEXT]; };
 
 struct ipc_import {
     pthread_mutex_t lock;
@@ -113,27 +114,34 @@ static struct loan *loan_of(const struct ipc_import *h, uint32_t owner, uint64_t
 
 /* ---- what was refused ---- */
 
+/* What stands for this buffer, or for all of its owner: two of them could not be opened in any
+ * manner. */
 static const struct refused_open *refused_find(const struct ipc_import *h, uint32_t owner,
                                                uint64_t buffer)
 {
-    for (uint32_t i = 0; i < h->refusals && i < REFUSED_MOST; i++)
-        if (h->refused[i].owner == owner && h->refused[i].buffer == buffer)
-            return &h->refused[i];
+    const struct refused_open *way = NULL;
+    for (uint32_t i = 0; i < h->refusals && i < REFUSED_MOST; i++) {
+        const struct refused_open *n = &h->refused[i];
+        if (n->owner == owner && (n->buffer == buffer || (way && n->way)))
+            return n;
+        way = n->owner == owner && n->way ? n : way;
+    }
     return NULL;
 }
 
-/* True: another attempt would fail, too. False: memory is short at the moment, our context is
- * broken, or only this message is wrong. */
+/* True: another attempt would fail, too. False: memory is short at the moment, our context has
+ * died, or only this message is wrong. */
 static bool is_lasting(int r)
 {
     return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN;
 }
 
-static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, const char *words)
+static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, bool way,
+                   const char *words)
 {
     struct refused_open *n = &h->refused[h->refusals++ % REFUSED_MOST];
     struct text t = TEXT_IN(n->words);
-    *n = (struct refused_open){ .owner = owner, .buffer = buffer };
+    *n = (struct refused_open){ .owner = owner, .buffer = buffer, .way = way };
     text_clear(&t);
     text_add(&t, "%s", words);
 }
@@ -151,7 +159,7 @@ static void close_failed(struct ipc_import *h, const struct open *o, CUresult er
     text_add(&why, "it could not be closed the last time: ");
     driver_failed(o->call, o->how == OPENING_LEGACY ? "cuIpcCloseMemHandle" : "cuMemUnmap", error,
                   &why);
-    refuse(h, o->owner, o->buffer, words);
+    refuse(h, o->owner, o->buffer, false, words);
 }
 
 static void close_one(struct ipc_import *h, struct open **at)
@@ -325,6 +333,8 @@ static int open_it(struct ipc_import *h, const struct ipc_import_at *where, uint
         r = open_descriptor(h, where, owner, lent, &o->at, why);
     } else
         text_add(why, "its memory has no handle for other processes");
+    if (r == -EIO && !calm_died(where->call))
+        r = -ENOTSUP;                   /* 205, 304, 711, 999, ... */
     calm_leave(where->call);
     if (r < 0)
         where->call->cuDevicePrimaryCtxRelease_v2(o->device);
@@ -366,9 +376,10 @@ static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uin
         text_add(&said, "its owner has called it back");
     text_add(why, "%s", words);
     if (r < 0) {
-        free(o);
         if (r != -ECANCELED && is_lasting(r))
-            refuse(h, owner, lent->buffer, words);
+            refuse(h, owner, lent->buffer,
+                   o->how == OPENING_LEGACY && (r == -ENOTSUP || r == -EPERM), words);
+        free(o);
         return r != -ECANCELED && is_lasting(r) ? -ENOTSUP : r;
     }
     o->next = h->open;
