@@ -7,11 +7,10 @@
 #include "coll/parts.h"
 #include "coll/pipeline.h"
 #include "gpu/streams.h"
+#include "os/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-enum { PAGE = 4096 };
 
 /* Registers the pipeline that `at` is in, unless it is registered. Other memory is copied as it is:
    the caller's own, and other memory of the arena (what host ranks lend in a comm's first operation
@@ -27,8 +26,8 @@ static int pinned_register(struct coll *c, const char *at)
         uint32_t p = (w->me + i) % w->size;
         char *pipeline = coll_peer(c, p, bytes);
         if (pipeline && at >= pipeline && at < pipeline + bytes)
-            return streams_pipeline(c->gpu.call->streams, p, pipeline, layout_round(bytes, PAGE),
-                                    c->comm->birth);
+            return streams_pipeline(c->gpu.call->streams, p, pipeline,
+                                    layout_round(bytes, memory_page()), c->comm->birth);
     }
     return 0;
 }
@@ -48,7 +47,7 @@ static int pinned_copy(struct coll *c, int side, void *to, const void *from, siz
 static int pinned_reserve(struct coll *c, size_t bytes)
 {
     struct device_call *d = c->gpu.call;
-    d->scratch = layout_round(bytes, PAGE);
+    d->scratch = layout_round(bytes, memory_page());
     int r = streams_bounce(d->streams, STREAM_OUT, PIPELINE_DEPTH * d->scratch);
     return r < 0 ? device_failed(c, r) : 0;
 }

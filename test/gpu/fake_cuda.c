@@ -16,6 +16,7 @@
  *   FAKE_CUDA_LIES=...       one can, and reads other bytes: lie.c
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
+ *   FAKE_CUDA_PAGE=n         what the host's kernel pins at a time; 4096 by default
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
  *   FAKE_CUDA_DRAIN=0        cuMemFree, cuIpcCloseMemHandle and cuModuleUnload do not wait for all
  *                            that is under way in the context, as an H100's driver does; threads
@@ -88,6 +89,7 @@ CUresult cuInit(unsigned flags)
     fake.no_poison = environment_is("FAKE_CUDA_POISON", "0");
     fake.drain = !environment_is("FAKE_CUDA_DRAIN", "0");
     fake.drain_loads = environment_is("FAKE_CUDA_DRAIN", "loads");
+    fake.page = (uintptr_t)environment("FAKE_CUDA_PAGE", PAGE);
     fake.pid = getpid();
     fake.ready = true;
     return 0;
@@ -260,15 +262,44 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     return 0;
 }
 
-/* ---- contexts: a device's primary one, which the runtime and all libraries share, and no
- * others ---- */
+/* ---- contexts: a device's primary one, which the runtime and all libraries share, and those that
+ * a program makes. A copy in one reaches memory of another one, as with an H100's driver (580). A
+ * kernel does not, by CUDA's documents; there it does ---- */
 
 static bool is_context(const struct CUctx_st *context)
 {
     for (int i = 0; i < fake.devices; i++)
         if (context == &fake.context[i])
             return true;
-    return false;
+    return context >= fake.other && context < fake.other + CONTEXTS_MOST;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    ENTER;
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    struct CUctx_st *c = fake.other;
+    while (c < fake.other + CONTEXTS_MOST && c->made)
+        c++;
+    if (c == fake.other + CONTEXTS_MOST || current.depth == CONTEXTS_DEEP)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *c = (struct CUctx_st){ .device = device, .retained = 1, .made = true };
+    *context = current.at[current.depth++] = c;
+    return 0;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    ENTER;
+    if (context < fake.other || context >= fake.other + CONTEXTS_MOST || !context->retained)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    context->retained = 0;
+    if (current.depth && current.at[current.depth - 1] == context)
+        current.depth--;
+    return 0;
 }
 
 /* The kernel unlocks it when this process ends, however it does. */

@@ -26,8 +26,8 @@ FAKE_HOOKS(FAKE_HOOK_PROTOTYPE_)
 #pragma GCC visibility pop
 
 enum {
-    DEVICES_MOST = 8, STREAMS_MOST = 64, PEERS_MOST = 8, RANGES_MOST = 1024, PAGE = 4096,
-    ALIGN = 512, CONTEXTS_DEEP = 16, GRANULE = 2 << 20, OPENS_MOST = 32, PENDING_MOST = 256,
+    DEVICES_MOST = 8, CONTEXTS_MOST = 16, STREAMS_MOST = 64, PEERS_MOST = 8, RANGES_MOST = 1024,
+    PAGE = 4096, ALIGN = 512, CONTEXTS_DEEP = 16, GRANULE = 2 << 20, OPENS_MOST = 32, PENDING_MOST = 256,
     OP_RANGES = 68, DEPS_MOST = STREAMS_MOST + 2, CALLS_MOST = 128,
 };
 
@@ -92,6 +92,7 @@ struct CUctx_st {
     const char *told;
     bool peer[DEVICES_MOST];
     struct CUstream_st *null;
+    bool made;                              /* by cuCtxCreate; its place is not given out again */
     const int *draining;                    /* by its mark, the thread in context_drain */
 };
 
@@ -166,7 +167,7 @@ struct fake {
     bool ready;
     int devices;
     int physical[DEVICES_MOST];
-    struct CUctx_st context[DEVICES_MOST];
+    struct CUctx_st context[DEVICES_MOST], other[CONTEXTS_MOST];    /* primary; a program's own */
     struct CUstream_st *stream[STREAMS_MOST];
     int streams;
     _Atomic int misuses;                             /* workers report without the lock, too */
@@ -178,6 +179,7 @@ struct fake {
     bool report_only, pinned_only, no_poison, drain, drain_loads;
     bool crowd;                                      /* fakeCrowd */
     unsigned grid;                                   /* fakeGrid */
+    uintptr_t page;                                  /* of the host's kernel */
 };
 
 extern struct fake fake;

@@ -34,7 +34,9 @@ struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
 /* Functions of CUDA's that only programs call, and tests as programs. */
 #define CUDA_MORE(X) \
     X(cuStreamBeginCapture_v2, (CUstream stream, int mode)) \
-    X(cuStreamEndCapture, (CUstream stream, void **graph))
+    X(cuStreamEndCapture, (CUstream stream, void **graph)) \
+    X(cuCtxCreate_v2, (CUcontext *context, unsigned flags, CUdevice device)) \
+    X(cuCtxDestroy_v2, (CUcontext context))
 
 #define CUDA_MORE_FIELD_(symbol, parameters) CUresult (*symbol) parameters;
 struct cuda_more { CUDA_MORE(CUDA_MORE_FIELD_) };

@@ -33,6 +33,9 @@ static bool is_mapped(const unsigned char *at, size_t bytes)
     return true;
 }
 
+/* The page that is pinned with this byte; what is registered must not share one. */
+static uintptr_t page_of(const void *at) { return (uintptr_t)at / fake.page; }
+
 CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 {
     ENTER;
@@ -42,11 +45,10 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
         return error;
     if (!at || !bytes || flags > 15 || !is_mapped(at, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    const unsigned char *begin = at;
     for (int i = 0; i < RANGES_MOST; i++) {
         const struct range *r = &fake.range[i];
-        if (r->kind == RANGE_HOST && r->host < begin + bytes
-            && begin < r->host + (r->end - r->begin))
+        if (r->kind == RANGE_HOST && page_of(r->host) <= page_of((unsigned char *)at + bytes - 1)
+            && page_of(at) <= page_of(r->host + (r->end - r->begin) - 1))
             return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     size_t in_page = (uintptr_t)at % PAGE;
