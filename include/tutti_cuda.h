@@ -13,7 +13,8 @@
  * Memory of tutti_cuda_alloc, and device memory of tutti_register, stays open from its first
  * operation on. All other memory is copied, on the device, to and from a staging of 32 MiB that a
  * comm has there from its first such operation until it is freed. So it may be of any kind, and may
- * be freed at any time. */
+ * be freed at any time. Memory of another context than the device's primary one goes through host
+ * memory. */
 #ifndef TUTTI_CUDA_H
 #define TUTTI_CUDA_H
 

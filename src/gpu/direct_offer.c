@@ -28,6 +28,15 @@ static bool overwrites(const struct coll *c)
         && (kind == KIND_ALL_TO_ALL || kind == KIND_SCAN || kind == KIND_EXSCAN);
 }
 
+/* Memory of a context that is not the device's primary one, in which our kernels run. Documents do
+ * not let one context's kernels read another's memory, though an H100's driver (580) does. Where it
+ * does not, the context would die of it. Copies do no such harm. */
+static bool is_of_another_context(const struct device_call *d, const struct device_buffer *b)
+{
+    return b->bytes && device_is(b) && b->pointer.context
+        && b->pointer.context != gpu_context(d->gpu);
+}
+
 static bool can_go(struct coll *c, struct text *why)
 {
     struct device_call *d = c->gpu.call;
@@ -38,6 +47,8 @@ static bool can_go(struct coll *c, struct text *why)
         reason = "an operation of the caller's own runs on the CPU";
     else if ((d->send.bytes && !device_is(&d->send)) || (d->recv.bytes && !device_is(&d->recv)))
         reason = "one of the buffers is host memory";
+    else if (is_of_another_context(d, &d->send) || is_of_another_context(d, &d->recv))
+        reason = "one of the buffers is memory of another context than the device's primary one";
     if (reason)
         text_add(why, "%s", reason);
     return !reason && (!d->direct->folds || direct_can_fold(c, why));
