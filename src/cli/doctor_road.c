@@ -84,7 +84,7 @@ void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, in
             doctor_failed(driver, road, "cuMemHostRegister", said);
             remedy(road,
                    "a container runtime, or a kernel, that lets the driver pin shared memory; "
-                   "without it device buffers fail");
+                   "without it copies to and from the GPU take several times as long");
         } else {
             copy_round(driver, gpu, ordinal, at, road);
             driver->call.cuMemHostUnregister(at);

@@ -3,7 +3,6 @@
  * copy. */
 #include "gpu/staging.h"
 
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,6 +27,8 @@ bool staging_is(const struct pin *pin, const void *at, size_t bytes, uint64_t nu
 {
     return pin && pin->listed && pin->at == at && pin->bytes == bytes && pin->number == number;
 }
+
+bool staging_registered(const struct pin *pin) { return pin->registered; }
 
 /* Under the lock. Takes the pin out of the table; its users may hold it for a while. */
 static void pin_let_go(struct pin *pin)
@@ -86,6 +87,8 @@ int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct
             r = gpu_failed(gpu, "cuMemHostRegister", error, why);
         } else {
             p->registered = !error;
+            if (error)
+                gpu_failed(gpu, "cuMemHostRegister", error, why);
             p->next = table.first;
             table.first = p;
             gpu_hold(gpu);

@@ -4,7 +4,8 @@
  *       threads share them.
  * Never: knows the content, copies.
  *
- * A range that CUDA does not register stays as it is: copies still work, only slower. */
+ * A range that CUDA does not register stays as it is: copies still work, only slower. Who asked for
+ * it tells the program (streams.c). */
 #ifndef TUTTI_GPU_STAGING_H
 #define TUTTI_GPU_STAGING_H
 
@@ -16,9 +17,10 @@ struct pin;                                          /* a registered range; its 
    identifies the memory there. The pages at an address may be exchanged between two uses, and a
    range with another number is registered anew. A range that overlaps this one without being equal
    was given back by its owner, and is unregistered. Within gpu_enter. 0, -ENOMEM (no memory for the
-   table), -EIO. */
+   table), -EIO. 0 with *why: it could not be registered. */
 int staging_pin(struct gpu *gpu, void *at, size_t bytes, uint64_t number, struct pin **pin,
                 struct text *why);
+bool staging_registered(const struct pin *pin);
 bool staging_is(const struct pin *pin, const void *at, size_t bytes, uint64_t number);
 /* No copy is under way there any more. NULL: does nothing. */
 void staging_unpin(struct pin *pin);

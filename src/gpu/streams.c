@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "gpu/calm.h"
+#include "os/say.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -312,6 +313,30 @@ int streams_lives(struct device_streams *streams)
 
 /* ---- memory ---- */
 
+/* Host memory is not registered: on stderr, and for tutti_explain, once in a world. */
+static void tell_plain(struct device_streams *streams, const struct pin *pin)
+{
+    struct world *world = streams->comm->world;
+    char line[700];
+    struct text t = TEXT_IN(line);
+    if (!pin || staging_registered(pin))
+        return;
+    pthread_mutex_lock(&world->lock);
+    bool told = world->told_plain;
+    world->told_plain = true;
+    pthread_mutex_unlock(&world->lock);
+    if (told)
+        return;
+    text_clear(&t);
+    text_add(&t,
+             "tutti: rank %d, %s; copies between this GPU and host memory take several times as "
+             "long, and no deadline ends one. A container, or the kernel, must let the driver pin "
+             "shared memory; `tutti doctor` tries it\n",
+             world->rank, streams->words);
+    say(line, t.used);
+    comm_explain(streams->comm, "%.*s", (int)(t.used - 1), line);
+}
+
 int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_t bytes,
                      uint64_t number)
 {
@@ -326,6 +351,8 @@ int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_
     streams->pipelines[p] = NULL;
     r = staging_pin(streams->gpu, at, bytes, number, &streams->pipelines[p], &why);
     gpu_leave(streams->gpu);
+    if (r == 0)
+        tell_plain(streams, streams->pipelines[p]);
     return r;
 }
 
@@ -340,6 +367,8 @@ int streams_bounce(struct device_streams *streams, int side, size_t bytes)
     text_clear(&why);
     r = staging_bounce(streams->gpu, &streams->bounce[side], bytes, &why);
     gpu_leave(streams->gpu);
+    if (r == 0)
+        tell_plain(streams, streams->bounce[side].pin);
     return r;
 }
 

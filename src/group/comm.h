@@ -74,6 +74,7 @@ struct world {
     /* device memory lent to peers, and peers' open here. Set once, under lock; NULL: none */
     struct ipc_export *share;
     struct proofs *proofs;             /* gpu/proof: set once, under lock; NULL: none */
+    bool told_plain;                   /* gpu/streams: of unregistered memory; under lock */
     uint64_t pipelines_used;           /* operations of this rank that went through pipelines */
     struct drain *drains;              /* staging of closed comms that peers may read (stage.c) */
     shared32 ring_futex;               /* io_uring can wait for a futex: 0 unknown, 1 yes, 2 no */
