@@ -3,6 +3,8 @@
  * copy. */
 #include "gpu/staging.h"
 
+#include "gpu/calm.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -125,7 +127,12 @@ int staging_bounce(struct gpu *gpu, struct bounce *bounce, size_t bytes, struct 
         return 0;
     while (room < bytes && room < SIZE_MAX / 2)
         room *= 2;
+    bool gave = bounce->pin != NULL;
     staging_bounce_free(bounce);
+    /* who gives back is not told that the context has died */
+    CUresult died = gave ? calm_died(gpu_api(gpu)) : CUDA_SUCCESS;
+    if (died)
+        return gpu_failed(gpu, "cuStreamIsCapturing", died, why);
     void *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
         text_add(why, "no memory for %zu bytes on the way to or from the device", room);
