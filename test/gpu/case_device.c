@@ -51,6 +51,8 @@ int case_devices(void)
 {
     const char *wanted = getenv("FAKE_CUDA_DEVICES");
     int many = wanted ? atoi(wanted) : 1, there = many;
+    if (case_real() && !cu.cuDeviceGetCount)
+        must_do(case_cuda() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE, "the driver");
     if (case_real())
         must_do(cu.cuDeviceGetCount(&there), "cuDeviceGetCount");
     return there < many ? there : many;

@@ -11,7 +11,7 @@
 #include "child_case.h"
 
 bool case_real(void);                           /* TUTTI_TEST_CUDA=real */
-/* After case_cuda: how many devices the test wants (FAKE_CUDA_DEVICES), or fewer, if a real driver
+/* In a case: how many devices the test wants (FAKE_CUDA_DEVICES), or fewer, if a real driver
  * has fewer. */
 int case_devices(void);
 

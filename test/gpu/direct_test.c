@@ -318,6 +318,10 @@ static int ordered(tutti_comm *world, int rank)
     CHECK_IS(cu.cuMemAlloc_v2(&recv, N * 4), 0);
     CHECK_IS(cu.cuMemAlloc_v2(&apart, 4), 0);
     static int32_t values[N];
+    /* a driver may wait for all that is under way when a kernel is loaded */
+    CHECK_IS(tutti_all_reduce((void *)(uintptr_t)send, (void *)(uintptr_t)recv, N, TUTTI_I32,
+                              TUTTI_SUM, world, NULL),
+             0);
     case_hold(other, 1);                             /* what never ends concerns nobody */
     CHECK_IS(cu.cuMemsetD8Async(apart, 0, 4, other), 0);
     for (int round = 1; round <= 5; round++) {
@@ -368,7 +372,9 @@ static void descriptors(void **state)
         road(roads[r]);
         assert_int_equal(ranks_run(2, every_mapped, 0), 0);
         with("FAKE_CUDA_DEVICES", "2");
-        assert_int_equal(ranks_run(4, every_mapped, 0), 0);
+        /* a machine may have one; each rank's context and kernels take it half a second and more */
+        if (!case_real())
+            assert_int_equal(ranks_run(4, every_mapped, 0), 0);
         with("RESULT_KEPT", "1");
         assert_int_equal(ranks_run(3, every_mapped, 0), 0);
         with("RESULT_KEPT", NULL);
