@@ -1,10 +1,13 @@
 /* Measures collectives, from four bytes to many, beside other systems and the copies that each of
  * them needs. */
+#include "base/guess.h"
 #include "reports/question.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void check(const struct perf_options *o);
 
 static const struct perf_program program = {
     .name = "collective",
@@ -17,6 +20,7 @@ static const struct perf_program program = {
     .peers = true,
     .works = true,
     .words = "OPERATION...",
+    .check = check,
     .examples =
         "  collective all_reduce -n 2\n  collective broadcast gather --most 1M --seconds 5\n  "
         "collective --hot --html collective.html\n\n"
@@ -24,6 +28,17 @@ static const struct perf_program program = {
                 "all_gather gather scatter all_to_all scan exscan sendrecv; all;\n  "
                 "pingpong, by its name only\n",
 };
+
+static _Noreturn void refuse(const char *word)
+{
+    struct guess g;
+    guess_begin(&g, word);
+    for (int op = OP_BARRIER + 1; op < OPS; op++)
+        guess_add(&g, operations[op].name);
+    if (g.best)
+        perf_refuse("there is no operation '%.40s'; did you mean %s?", word, g.best);
+    perf_refuse("there is no operation '%.40s'", word);
+}
 
 static int named(const struct perf_options *o, enum operation_id to[OPS])
 {
@@ -36,13 +51,18 @@ static int named(const struct perf_options *o, enum operation_id to[OPS])
                 known = true;
             }
         if (!known) {
-            fprintf(stderr, "collective: no operation '%s'; see collective --help\n", o->words[i]);
-            exit(2);
+            refuse(o->words[i]);
         }
     }
     if (!n)
         to[n++] = OP_ALL_REDUCE;
     return n;
+}
+
+static void check(const struct perf_options *o)
+{
+    enum operation_id chosen[OPS];
+    named(o, chosen);
 }
 
 int main(int argc, char **argv)

@@ -9,6 +9,7 @@
 #include "reports/tutti_operations.h"
 #include "reports/versus_tell.h"
 
+#include "base/guess.h"
 #include "base/text.h"
 
 #include <sched.h>
@@ -17,6 +18,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+static void check(const struct perf_options *o);
 
 static const struct perf_program program = {
     .name = "versus",
@@ -30,6 +33,7 @@ static const struct perf_program program = {
     .peers = true,
     .resumes = true,
     .words = "[OPERATION...] [BYTES...]",
+    .check = check,
     .examples =
         "  versus --rounds r.jsonl --json r.json            20 minutes; again: adds to it\n"
         "  versus broadcast 64k 1M -n 2 --seconds 20\n"
@@ -75,21 +79,35 @@ static bool chosen(struct choice *c, const struct perf_options *o, const char *w
     return true;
 }
 
+static _Noreturn void refuse(const char *word, size_t most)
+{
+    struct guess g;
+    guess_begin(&g, word);
+    for (int op = OP_ALL_REDUCE; op < OPS; op++)
+        guess_add(&g, operations[op].name);
+    if (g.best)
+        perf_refuse("there is no operation '%.40s'; did you mean %s?", word, g.best);
+    perf_refuse("'%.40s' is no operation, nor a size from 4 to %zu bytes in steps of 4", word,
+                most);
+}
+
 /* What is not named is all of it. */
 static void choose(struct choice *c, const struct perf_options *o)
 {
     for (int i = 0; i < o->word_count; i++)
-        if (!chosen(c, o, o->words[i])) {
-            fprintf(stderr, "versus: '%s' is no operation, nor a size from 4 to %zu bytes in steps "
-                    "of 4; see versus --help\n", o->words[i], o->most);
-            exit(2);
-        }
+        if (!chosen(c, o, o->words[i]))
+            refuse(o->words[i], o->most);
     if (!c->count)
         for (int op = OP_ALL_REDUCE; op < OPS; op++)
             c->operations[c->count++] = (enum operation_id)op;
     if (!c->size_count)
         for (size_t i = 0; i < sizeof all_sizes / sizeof *all_sizes && all_sizes[i] <= o->most; i++)
             c->sizes[c->size_count++] = all_sizes[i];
+}
+
+static void check(const struct perf_options *o)
+{
+    choose(&(struct choice){ 0 }, o);
 }
 
 /* Everybody, launchers included, gets the same CPUs: the first two that this program may use. */

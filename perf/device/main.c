@@ -4,10 +4,10 @@
 #include "device/device.h"
 
 #include "base/text.h"
+#include "cli/option.h"
 #include "harness/progress.h"
 #include "harness/stamp.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,9 +45,11 @@ static const char help[] =
     "Exit status: 0; 1 if a result was wrong or nothing could be measured; 77 if there\n"
     "is no GPU; 2 for a wrong command line.\n";
 
+static const char *called = "device";
+
 static _Noreturn void mistake(const char *what, const char *value)
 {
-    fprintf(stderr, "device: %s: '%s'; see device --help\n", what, value);
+    option_refuse(called, "%s, not '%.60s'", what, value);
     exit(USAGE);
 }
 
@@ -65,7 +67,7 @@ static void take_ranks(struct options *o, const char *list)
         o->ranks[o->lists++] = (int)n;
     }
     if (!o->lists)
-        mistake("--ranks is empty", list);
+        mistake("--ranks wants up to 4 numbers from 2 to 16", list);
 }
 
 static void take_sizes(struct options *o, uint64_t most)
@@ -99,14 +101,16 @@ static void take_options(struct options *o, int argc, char **argv)
     char *end;
     int option;
     *o = (struct options){ .seconds = 420, .out = "device.jsonl" };
-    while ((option = getopt_long(argc, argv, "h", all, NULL)) != -1)
+    called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : called;
+    const struct option_words words = { called, ":hn:", all, argc, argv };
+    while ((option = option_next(&words)) != OPTION_END)
         switch (option) {
         case 's':
             o->seconds = strtod(optarg, &end);
             if (*end || !(o->seconds > 0 && o->seconds < 1e6))
                 mistake("--seconds wants a number above 0", optarg);
             break;
-        case 'r': ranks = optarg; break;
+        case 'n': case 'r': ranks = optarg; break;
         case 'm':
             if (text_parse_bytes(optarg, &most) < 0 || most < SMALLEST)
                 mistake("--most wants 1K or more, as 64M", optarg);
@@ -123,7 +127,7 @@ static void take_options(struct options *o, int argc, char **argv)
         default: exit(USAGE);
         }
     if (optind < argc)
-        mistake("what is this", argv[optind]);
+        mistake("it takes no words", argv[optind]);
     take_ranks(o, ranks);
     take_sizes(o, o->quick && most > 64 << 10 ? 64 << 10 : most);
     if (o->quick)

@@ -6,9 +6,9 @@
  * at once, up to the limit; they mostly spin or sleep until it has passed. */
 #include "faults/table.h"
 
+#include "cli/option.h"
 #include "harness/foreign.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +47,11 @@ static const char usage[] =
     "                   names the rank, or nothing left\n"
     "  --tutti PATH     the tutti command    --programs DIR  the rank programs\n";
 
+static const char *called = "faults";
+
 static _Noreturn void wrong(const char *what, const char *word)
 {
-    fprintf(stderr, "faults: %s: %s; --help shows the options\n", what, word);
+    option_refuse(called, "%s: '%.60s'", what, word);
     exit(2);
 }
 
@@ -79,7 +81,7 @@ static void check_list(const char *list)
         size_t n = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)n, at);
         if (!known(word))
-            wrong("unknown name", word);
+            wrong("no such system or fault; --list shows all", word);
         at += n;
     }
 }
@@ -113,7 +115,9 @@ static void options(struct settings *o, int argc, char **argv)
         { "tutti", 1, NULL, 't' }, { "programs", 1, NULL, 'p' }, { "list", 0, NULL, 'L' },
         { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 },
     };
-    for (int c; (c = getopt_long(argc, argv, "h", known_options, NULL)) != -1;) {
+    called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : called;
+    const struct option_words words = { called, ":hn:", known_options, argc, argv };
+    for (int c; (c = option_next(&words)) != OPTION_END;) {
         switch (c) {
         case 's': check_list(o->systems = optarg); break;
         case 'f': check_list(o->faults = optarg); break;
@@ -135,7 +139,7 @@ static void options(struct settings *o, int argc, char **argv)
         }
     }
     if (optind < argc)
-        wrong("unexpected", argv[optind]);
+        wrong("it takes no words", argv[optind]);
     if (o->quick) {
         o->systems = o->systems ? o->systems : "tutti";
         o->found->timeout_ms = 300;

@@ -2,13 +2,19 @@
  * 64k means the same in both. */
 #include "harness/options.h"
 
+#include "base/guess.h"
 #include "base/text.h"
+#include "cli/option.h"
 #include "harness/foreign.h"
+#include "harness/machine.h"
 
-#include <getopt.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const size_t MOST = (size_t)64 << 20;
 
@@ -58,11 +64,53 @@ static void help(const struct perf_program *p, FILE *to)
             p->examples);
 }
 
-static _Noreturn void mistake(const struct perf_program *p, const char *what, const char *value)
+void perf_refuse(const char *format, ...)
 {
-    fprintf(stderr, "%s: %s%s%s; see %s --help\n", p->name, what, value ? ": " : "",
-            value ? value : "", called);
+    char what[400];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    option_refuse(called, "%s", what);
     exit(2);
+}
+
+/* Found before minutes are spent on figures that nobody can keep. */
+static const char *writable(const char *option, const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!strcmp(path, "-"))
+        return path;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    bool there = access(path, F_OK) == 0;
+    if (*path && access(there ? path : folder, W_OK) == 0 && (!slash || slash[1]))
+        return path;
+    int error = *path ? errno : ENOENT;
+    perf_refuse("%s %.200s cannot be written: %s", option, *path ? path : "''", strerror(error));
+}
+
+/* Names of systems that are not there would leave nothing out, in silence. */
+static const char *systems(const char *list)
+{
+    static const char *const known[] = {
+        "openmpi", "mpich", "openmpi5", "mpich5", "impi", "gloo", "torch", "gomp", "lomp", "all"
+    };
+    char copy[256], *rest = NULL;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
+        struct guess g;
+        guess_begin(&g, s);
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            guess_add(&g, known[i]);
+        if (g.best && !strcmp(g.best, s))
+            continue;
+        if (g.best)
+            perf_refuse("--without: there is no system '%.40s'; did you mean %s?", s, g.best);
+        perf_refuse("--without wants names of systems, or all, not '%.40s'", s);
+    }
+    return list;
 }
 
 static void ranks(struct perf_options *o, const struct perf_program *p, const char *list)
@@ -70,38 +118,53 @@ static void ranks(struct perf_options *o, const struct perf_program *p, const ch
     char copy[256], *rest = NULL;
     o->lists = 0;
     if (snprintf(copy, sizeof copy, "%s", list) >= (int)sizeof copy)
-        mistake(p, "--ranks is too long", NULL);
+        perf_refuse("-n has too many numbers");
     for (char *s = strtok_r(copy, ",", &rest); s; s = strtok_r(NULL, ",", &rest)) {
         int64_t n;
         if (text_parse_int(s, 1, ranks_most(p), &n) < 0) {
-            char expected[64];
-            snprintf(expected, sizeof expected, "--ranks: expected numbers from 1 to %d, as in 2,4",
-                     ranks_most(p));
-            mistake(p, expected, s);
+            perf_refuse("-n wants numbers from 1 to %d, as 2,4, not '%.40s'", ranks_most(p), s);
         }
         if (o->lists == PERF_LISTS_MAX)
-            mistake(p, "--ranks: at most 8 numbers", NULL);
+            perf_refuse("-n takes 8 numbers at most");
         o->ranks[o->lists++] = (int)n;
     }
     if (!o->lists)
-        mistake(p, "--ranks is empty", NULL);
+        perf_refuse("-n wants numbers of ranks, as 2,4");
 }
 
-static double seconds(const struct perf_program *p, const char *text)
+static double seconds(const char *text)
 {
     char *end;
     double s = strtod(text, &end);
     if (end == text || *end || !(s > 0 && s < 1e6))
-        mistake(p, "--seconds: expected a number above 0", text);
+        perf_refuse("--seconds wants a number above 0, not '%.40s'", text);
     return s;
 }
 
-static size_t bytes(const struct perf_program *p, const char *text)
+static size_t bytes(const char *text)
 {
     uint64_t n;
     if (text_parse_bytes(text, &n) < 0 || n < 4 || n > (UINT64_C(1) << 32))
-        mistake(p, "--most: expected a size from 4 to 4G, as 64k or 16M", text);
+        perf_refuse("--most wants a size from 4 to 4G, as 64k or 16M, not '%.40s'", text);
     return n;
+}
+
+/* The command line as one would type it again. */
+static void keep_command(struct perf_options *o, int argc, char **argv)
+{
+    size_t used = (size_t)snprintf(o->command, sizeof o->command, "%s", called);
+    for (int i = 1; i < argc && used < sizeof o->command; i++)
+        used += (size_t)snprintf(o->command + used, sizeof o->command - used, " %s", argv[i]);
+}
+
+static void warn_busy(struct perf_options *o)
+{
+    o->busy = machine_busy();
+    if (o->busy >= MACHINE_BUSY)
+        fprintf(stderr,
+                "%s: this machine is busy: others have %.0f %% of the time of its CPUs, and the "
+                "figures will be theirs, too; wait until it is idle\n",
+                called, o->busy * 100);
 }
 
 void perf_options(struct perf_options *o, const struct perf_program *p, int argc, char **argv)
@@ -121,38 +184,46 @@ void perf_options(struct perf_options *o, const struct perf_program *p, int argc
         .tutti = p->launches ? foreign_tutti() : NULL
     };
     called = !strncmp(argv[0], "tutti ", 6) ? argv[0] : p->name;
+    const struct option_words words = { called, ":hn:", longs, argc, argv };
+    keep_command(o, argc, argv);
     if (p->ranks)
         ranks(o, p, p->ranks);
     int c;
-    while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) != -1) {
+    while ((c = option_next(&words)) != OPTION_END) {
         if ((!p->sizes && (c == 'm' || c == 'H')) || (!p->launches && c == 't')
             || (!p->peers && c == 'o') || (!p->works && c == 'W') || (!p->resumes && c == 'R'))
-            mistake(p, "this program has no such option", argv[optind - 1]);
+            perf_refuse("%.40s means nothing for this one",
+                        argv[optind - 1 - (optarg && argv[optind - 1] == optarg)]);
         switch (c) {
         case 'n': case 'r': ranks(o, p, optarg); break;
-        case 'o': o->without = optarg; break;
+        case 'o': o->without = systems(optarg); break;
         case 'W': o->work = true; break;
-        case 'R': o->rounds = optarg; break;
-        case 's': o->seconds = seconds(p, optarg); break;
-        case 'm': o->most = bytes(p, optarg); o->most_given = true; break;
+        case 'R': o->rounds = writable("--rounds", optarg); break;
+        case 's': o->seconds = seconds(optarg); break;
+        case 'm': o->most = bytes(optarg); o->most_given = true; break;
         case 'H': o->hot = true; break;
         case 't': o->tutti = optarg; break;
         case 'c': o->csv = true; break;
-        case 'j': o->json = optarg; break;
-        case 'w': o->html = optarg; break;
+        case 'j': o->json = writable("--json", optarg); break;
+        case 'w': o->html = writable("--html", optarg); break;
         case 'S': o->strict = true; break;
         case 'q': o->quick = true; break;
         case 'h': help(p, stdout); exit(0);
-        default: fprintf(stderr, "see %s --help\n", called); exit(2);
+        default: exit(2);
         }
     }
     for (; p->words && optind < argc; optind++) {
         if (o->word_count == PERF_WORDS_MAX)
-            mistake(p, "too many arguments", argv[optind]);
+            perf_refuse("%d words are all it takes, not '%.40s', too", PERF_WORDS_MAX,
+                        argv[optind]);
         o->words[o->word_count++] = argv[optind];
     }
     if (optind < argc)
-        mistake(p, "takes no arguments", argv[optind]);
+        perf_refuse("it takes no words, as '%.40s'", argv[optind]);
+    if (p->check)
+        p->check(o);
+    if (!o->quick)
+        warn_busy(o);
     if (o->quick)
         o->most = o->most < 1 << 20 ? o->most : 1 << 20;
 }

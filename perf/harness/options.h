@@ -25,6 +25,9 @@ struct perf_options {
     const char *rounds;                    /* where rounds are kept; NULL: nowhere */
     const char *words[PERF_WORDS_MAX];     /* arguments that are no options */
     int word_count;
+    char command[256];                     /* the whole command line */
+    /* share of the CPUs' time that others had before anything was measured; 0: not looked at */
+    double busy;
 };
 
 struct perf_program {
@@ -39,11 +42,15 @@ struct perf_program {
     bool works, resumes;          /* it knows --work; it knows --rounds */
     size_t most;                  /* the default of --most; 0: 64 MiB */
     int ranks_most;               /* of --ranks; 0: PERF_RANKS_MAX */
+    /* refuses words that it does not know, before anything is measured; NULL: it takes none */
+    void (*check)(const struct perf_options *options);
     const char *words;            /* what its arguments are, "OPERATION..."; NULL: it takes none */
 };
 
 /* Fills options in; on --help or a mistake it prints and ends the process (0 or 2). */
 void perf_options(struct perf_options *options, const struct perf_program *program, int argc,
                   char **argv);
+/* Says what is wrong with the command line, in the style of the tutti command, and ends. */
+__attribute__((format(printf, 1, 2))) _Noreturn void perf_refuse(const char *format, ...);
 
 #endif

@@ -195,5 +195,9 @@ void write_page(FILE *to, const struct report *r)
     html_text(to, r->machine.system);
     fprintf(to, " · ");
     html_text(to, r->machine.build);
-    fprintf(to, " · %s</footer>\n</main>\n</body>\n</html>\n", r->machine.date);
+    fprintf(to, " · ");
+    html_text(to, r->machine.version);
+    fprintf(to, " · <code>");
+    html_text(to, r->machine.command);
+    fprintf(to, "</code> · %s</footer>\n</main>\n</body>\n</html>\n", r->machine.date);
 }

@@ -265,6 +265,10 @@ int report_end(struct report *r, const struct perf_options *o)
 {
     int status = 0;
     progress_clear();
+    snprintf(r->machine.command, sizeof r->machine.command, "%s", o->command);
+    if (o->busy >= MACHINE_BUSY)
+        report_remark(r, false, "the machine was busy when this began: others had %.0f %% of the "
+                      "time of its CPUs", o->busy * 100);
     if (o->csv)
         write_csv(stdout, r);
     else

@@ -92,8 +92,11 @@ static void put_remarks(FILE *to, const struct report *r)
 
 void write_tables(FILE *to, const struct report *r)
 {
-    fprintf(to, "%s · %d CPU%s · %s\n\n", r->machine.cpu, r->machine.cpus,
+    fprintf(to, "%s · %d CPU%s · %s\n", r->machine.cpu, r->machine.cpus,
             r->machine.cpus == 1 ? "" : "s", r->machine.system);
+    fprintf(to, "%s\n", r->machine.version);
+    put_text(to, r->machine.command, "");
+    fputc('\n', to);
     for (int k = 0; k < r->table_count && !r->only_promises; k++) {
         const struct table *t = &r->tables[k];
         fprintf(to, "%s\n", t->title);
@@ -163,6 +166,8 @@ void write_json(FILE *to, const struct report *r)
     fprintf(to, "\"cpus\": %d, ", r->machine.cpus);
     put_member(to, "system", r->machine.system, ", ");
     put_member(to, "build", r->machine.build, " },\n  ");
+    put_member(to, "version", r->machine.version, ",\n  ");
+    put_member(to, "command", r->machine.command, ",\n  ");
     put_member(to, "date", r->machine.date, ",\n  \"figures\": [");
     for (int i = 0; i < r->figure_count; i++) {
         const struct figure *f = &r->figures[i];

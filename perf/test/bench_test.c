@@ -258,6 +258,25 @@ static void test_kinks_over_ranks(void **state)
     assert_true(fabs(kink_expected(OP_ALL_REDUCE, 1 << 20, 8, 16, 4) - 2) < 1e-9);
 }
 
+/* Of our CPUs alone, and without what waits for a disk. */
+static void test_a_busy_machine_is_known(void **state)
+{
+    static const char before[] =
+        "cpu 9 9 9 9 9 9 9 9 0 0\ncpu0 100 0 50 800 40 0 0 10 0 0\n"
+        "cpu1 0 0 0 0 0 0 0 0 0 0\nintr 5\n";
+    static const char after[] =
+        "cpu 9 9 9 9 9 9 9 9 0 0\ncpu0 102 0 51 815 41 0 0 11 0 0\n"
+        "cpu1 20 0 0 0 0 0 0 0 0 0\nintr 9\n";
+    (void)state;
+    uint64_t first = 1, second = 2, both = 3, far[2] = { 0, 1 };
+    assert_true(fabs(machine_busy_between(before, after, &first, 1) - 0.2) < 1e-9);
+    assert_true(fabs(machine_busy_between(before, after, &second, 1) - 1) < 1e-9);
+    assert_true(fabs(machine_busy_between(before, after, &both, 1) - 0.6) < 1e-9);
+    assert_true(machine_busy_between(before, after, far, 2) <= 0);
+    assert_true(machine_busy_between(before, before, &both, 1) <= 0);
+    assert_true(machine_busy_between("", "", &both, 1) <= 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_placements_are_told_apart),
         cmocka_unit_test(test_kinks_over_bytes),
         cmocka_unit_test(test_kinks_over_ranks),
+        cmocka_unit_test(test_a_busy_machine_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

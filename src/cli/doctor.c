@@ -4,6 +4,7 @@
  * Cost: one process more. */
 #include "cli/doctor.h"
 #include "cli/doctor_tune.h"
+#include "cli/option.h"
 #include "cli/verb.h"
 
 #include "base/text.h"
@@ -217,7 +218,13 @@ static int watch_over(int64_t ms)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed; };
+static const struct option options[] = {
+    { "timeout", required_argument, NULL, 't' }, { "tune", no_argument, NULL, 'u' },
+    { "dry-run", no_argument, NULL, 'd' }, { "seconds", required_argument, NULL, 's' },
+    { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
+};
+
+struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed, help; };
 
 static int take_timeout(struct wishes *w, const char *s)
 {
@@ -237,37 +244,15 @@ static int take_seconds(struct wishes *w, const char *s)
                        s);
 }
 
-/* The value of an option NAME=VALUE or NAME VALUE. NULL: it is another option, or it has no value
- * (*status). */
-static const char *value_of(const char *name, int argc, char **argv, int *i, int *status)
+static int take_option(struct wishes *w, int option)
 {
-    size_t n = strlen(name);
-    if (strncmp(argv[*i], name, n) != 0 || (argv[*i][n] != '=' && argv[*i][n] != 0))
-        return NULL;
-    if (argv[*i][n] == '=')
-        return argv[*i] + n + 1;
-    if (*i + 1 < argc)
-        return argv[++*i];
-    *status = verb_refuse("doctor", "%s wants a value", name);
-    return NULL;
-}
-
-static int take_option(struct wishes *w, int argc, char **argv, int *i)
-{
-    int status = 0;
-    const char *value = value_of("--timeout", argc, argv, i, &status);
-    if (value || status)
-        return value ? take_timeout(w, value) : status;
-    value = value_of("--seconds", argc, argv, i, &status);
-    if (value || status)
-        return value ? take_seconds(w, value) : status;
-    if (!strcmp(argv[*i], "--tune"))
-        w->tune = true;
-    else if (!strcmp(argv[*i], "--dry-run"))
-        w->dry = true;
-    else
-        return verb_refuse("doctor", "what is '%s'?", argv[*i]);
-    return 0;
+    switch (option) {
+    case 't': return take_timeout(w, optarg);
+    case 's': return take_seconds(w, optarg);
+    case 'u': w->tune = true; return 0;
+    case 'd': w->dry = true; return 0;
+    default: w->help = true; return 0;
+    }
 }
 
 int verb_doctor(int argc, char **argv)
@@ -278,15 +263,18 @@ int verb_doctor(int argc, char **argv)
         return doctor_ask();
     if (argc == 3 && !strcmp(argv[1], DOCTOR_OPEN))
         return doctor_open(atoi(argv[2]));
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(help, stdout);
-            return fflush(stdout) == 0 ? 0 : 1;
-        }
-        int status = take_option(&w, argc, argv, &i);
+    const struct option_words words = { "tutti doctor", ":h", options, argc, argv };
+    for (int option; (option = option_next(&words)) != OPTION_END;) {
+        int status = option == OPTION_REFUSED ? VERB_USAGE : take_option(&w, option);
         if (status)
             return status;
     }
+    if (w.help) {
+        fputs(help, stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    if (optind < argc)
+        return verb_refuse("doctor", "it takes no arguments, as '%.40s'", argv[optind]);
     if (!w.tune && (w.dry || w.timed))
         return verb_refuse("doctor", "%s goes with --tune", w.dry ? "--dry-run" : "--seconds");
     if (w.tune)

@@ -1,10 +1,10 @@
 /* The settings of the environment: the launcher, and TUTTI_*. With a wrong value the first rank
  * would fail, which is late; a name that nobody reads would cause no error at all. */
 #include "cli/doctor.h"
-#include "cli/verb.h"
 
 #include "engine/fault.h"
 #include "api/world.h"
+#include "base/guess.h"
 #include "base/knob.h"
 #include "base/text.h"
 #include "fold/fold.h"
@@ -155,12 +155,12 @@ static void say_known(struct doctor *d, enum knob_id id, const char *value)
 
 static void say_unknown(struct doctor *d, const char *name, size_t n)
 {
-    char copy[80], remedy[200] = "unset it; the README lists the settings";
+    char copy[80], remedy[200] = "unset it; man tutti lists the settings";
     size_t best = 4;
     snprintf(copy, sizeof copy, "%.*s", (int)n, name);
     for (int id = 0; id < KNOB_COUNT; id++) {
         const char *other = knob_row((enum knob_id)id)->name;
-        size_t far = verb_distance(copy, other);
+        size_t far = guess_distance(copy, other);
         if (far < best || !strncmp(other, copy, strlen(copy))) {
             best = far < best ? far : best;
             snprintf(remedy, sizeof remedy, "did you mean %s? else unset it", other);

@@ -1,6 +1,9 @@
 /* tutti help [VERB]. Each verb prints its own help. */
 #include "cli/verb.h"
 
+#include "base/guess.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,12 +16,21 @@ static int help_of(const char *name)
             snprintf(verb, sizeof verb, "%s", v->name);
             return v->run(2, (char *[]){ verb, flag, NULL });
         }
-    return verb_refuse(NULL, "no help for '%s'", name);
+    struct guess g;
+    guess_begin(&g, name);
+    for (const struct verb *v = verbs; v->name; v++)
+        guess_add(&g, v->name);
+    if (g.best)
+        return verb_refuse(NULL, "no help for '%.40s'; did you mean '%s'?", name, g.best);
+    return verb_refuse(NULL, "no help for '%.40s'", name);
 }
 
 int verb_help(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "help") != 0 && argv[1][0] != '-')
+    bool flag = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+    if (argc > 2)
+        return verb_refuse("help", "one verb at most, not '%.40s', too", argv[2]);
+    if (argc > 1 && !flag && strcmp(argv[1], "help") != 0)
         return help_of(argv[1]);
     printf(
         "tutti: the processes of one machine act together\n\nusage: tutti VERB [ARGUMENT...]\n\n");

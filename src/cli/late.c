@@ -3,6 +3,7 @@
  * last operations only. Cost: some milliseconds a look. */
 #include "cli/jobs.h"
 #include "cli/json.h"
+#include "cli/option.h"
 #include "cli/ps.h"
 #include "cli/verb.h"
 
@@ -10,7 +11,6 @@
 #include "watch/lateness.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -356,20 +356,16 @@ static int say(const struct late *a, const struct wish_late *w)
 
 static int take_options(struct wish_late *w, int argc, char **argv)
 {
+    const struct option_words words = { "tutti late", ":h", options, argc, argv };
     int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((option = option_next(&words)) != OPTION_END) {
         if (option == 'h') {
             w->help = true;
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
         }
-        if (option == '?' || option == ':') {
-            verb_refuse("late",
-                        option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
-                        argv[optind - 1]);
+        if (option == OPTION_REFUSED)
             return LOOK_USAGE;
-        }
         if (option == OPT_FOR && ps_seconds(optarg, &w->for_ns) != 0) {
             verb_refuse("late", "--for wants seconds, not '%.40s'", optarg);
             return LOOK_USAGE;
@@ -377,7 +373,7 @@ static int take_options(struct wish_late *w, int argc, char **argv)
         w->json |= option == OPT_JSON;
     }
     if (optind + 1 != argc) {
-        verb_refuse("late", optind >= argc ? "which job, or which box?" : "one job");
+        verb_refuse("late", optind >= argc ? "which job, or which box?" : "one job at a time");
         return LOOK_USAGE;
     }
     w->job = argv[optind];
@@ -394,10 +390,8 @@ int verb_late(int argc, char **argv)
     int found = jobs_hold(&a.held, w.job);
     if (found < 0)
         return ps_failed("late", found);
-    if (!found) {
-        ps_nothing(stderr, &(struct seen_jobs){ 0 }, w.job);
-        return LOOK_NO_JOB;
-    }
+    if (!found)
+        return ps_no_job("late", w.job);
     if (a.held.why[0]) {
         char line[4 * sizeof a.held.why];
         struct text t = TEXT_IN(line);

@@ -1,5 +1,8 @@
 /* The command finds the verb in the table below. `tutti help` prints the same table. */
+#include "cli/option.h"
 #include "cli/verb.h"
+
+#include "base/guess.h"
 
 #include <stdarg.h>
 #include <signal.h>
@@ -21,55 +24,30 @@ const struct verb verbs[] = {
 
 int verb_refuse(const char *verb, const char *format, ...)
 {
+    char who[32], what[512];
     va_list list;
-    fprintf(stderr, "tutti%s%s: ", verb ? " " : "", verb ? verb : "");
+    snprintf(who, sizeof who, "tutti%s%s", verb ? " " : "", verb ? verb : "");
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(what, sizeof what, format, list);
     va_end(list);
-    fprintf(stderr, "; try 'tutti %s%s--help'\n", verb ? verb : "", verb ? " " : "");
+    option_refuse(who, "%s", what);
     return VERB_USAGE;
-}
-
-enum { NAME_MOST = 32 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-size_t verb_distance(const char *a, const char *b)
-{
-    size_t row[NAME_MOST + 1], n = strlen(a), m = strlen(b);
-    if (n > NAME_MOST || m > NAME_MOST)
-        return NAME_MOST;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t above = row[j];
-            row[j] = least(corner + (a[i - 1] != b[j - 1]), least(above, row[j - 1]) + 1);
-            corner = above;
-        }
-    }
-    return row[m];
 }
 
 static int unknown(const char *name)
 {
-    const char *nearest = NULL;
-    size_t best = 3;                     /* a larger distance is no typing error */
-    for (const struct verb *v = verbs; v->name; v++) {
-        size_t d = verb_distance(name, v->name);
-        if (d < best && d < strlen(v->name)) {
-            best = d;
-            nearest = v->name;
-        }
-    }
-    if (nearest)
-        return verb_refuse(NULL, "there is no verb '%s'; did you mean '%s'?", name, nearest);
-    return verb_refuse(NULL, "there is no verb '%s'", name);
+    struct guess g;
+    guess_begin(&g, name);
+    for (const struct verb *v = verbs; v->name; v++)
+        guess_add(&g, v->name);
+    if (g.best)
+        return verb_refuse(NULL, "there is no verb '%.40s'; did you mean '%s'?", name, g.best);
+    if (name[0] == '-')
+        return verb_refuse(NULL, "%.40s is no option of ours; a verb comes first", name);
+    if (strchr(name, '/') || strchr(name, '.'))
+        return verb_refuse(NULL, "there is no verb '%.40s'; to start it: tutti run %.40s", name,
+                           name);
+    return verb_refuse(NULL, "there is no verb '%.40s'", name);
 }
 
 int main(int argc, char **argv)

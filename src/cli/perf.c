@@ -4,6 +4,8 @@
 #include "cli/perf.h"
 #include "cli/verb.h"
 
+#include "base/guess.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,18 +80,16 @@ static const struct question *named(const char *name)
     return NULL;
 }
 
-static const struct question *nearest(const char *name)
+static int unknown(const char *name)
 {
-    const struct question *best = NULL;
-    size_t least = 3;                    /* a larger distance is no typing error */
-    for (int i = 0; i < QUESTIONS; i++) {
-        size_t d = verb_distance(name, questions[i].name);
-        if (d < least && d < strlen(name)) {
-            least = d;
-            best = &questions[i];
-        }
-    }
-    return best;
+    struct guess g;
+    guess_begin(&g, name);
+    for (int i = 0; i < QUESTIONS; i++)
+        guess_add(&g, questions[i].name);
+    if (g.best)
+        return verb_refuse("perf", "there is nothing called '%.40s'; did you mean '%s'?", name,
+                           g.best);
+    return verb_refuse("perf", "there is nothing called '%.40s'", name);
 }
 
 int verb_perf(int argc, char **argv)
@@ -101,11 +101,8 @@ int verb_perf(int argc, char **argv)
         return help();
     const char *asked = !given ? "overview" : word[0] == '-' ? "table" : word;
     const struct question *q = named(asked);
-    if (!q && nearest(asked))
-        return verb_refuse("perf", "there is nothing called '%s'; did you mean '%s'?", asked,
-                           nearest(asked)->name);
     if (!q)
-        return verb_refuse("perf", "there is nothing called '%s'", asked);
+        return unknown(asked);
     /* A collective is an argument of its program; the others are the program itself. */
     bool operation = q->summary == NULL;
     char **args = calloc((size_t)argc + 3, sizeof *args);

@@ -1,10 +1,10 @@
 /* tutti ps: what the ranks of each job do, seen from another terminal. It looks twice, some
  * milliseconds apart, since the CPU time that a rank burns is a difference; with --watch it
  * compares with the picture before. */
+#include "cli/option.h"
 #include "cli/ps.h"
 #include "cli/verb.h"
 
-#include <getopt.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,25 +143,22 @@ int verb_ps(int argc, char **argv)
 {
     struct wish_ps w = { .stuck_ns = PS_STUCK_NS, .watch_ns = WATCH_NS };
     struct seen_jobs j;
+    const struct option_words line = { "tutti ps", ":h", options, argc, argv };
     int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((option = option_next(&line)) != OPTION_END) {
         if (option == 'h') {
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
         }
-        if (option == '?' || option == ':') {
-            verb_refuse("ps", option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
-                        argv[optind - 1]);
+        if (option == OPTION_REFUSED)
             return LOOK_USAGE;
-        }
         if (take_option(&w, option) != 0)
             return LOOK_USAGE;
     }
     int words = argc - optind;
-    const char *wrong = words > 1 + w.save ? "one job at most"
+    const char *wrong = words > 1 + w.save ? "one job at a time"
         : w.save && words < 1              ? "--save wants a job"
-        : w.json && w.prometheus           ? "--json or --prometheus"
+        : w.json && w.prometheus           ? "only one of --json and --prometheus"
                                            : NULL;
     if (wrong) {
         verb_refuse("ps", "%s", wrong);

@@ -29,6 +29,8 @@ int  ps_end(const struct seen_jobs *j, const char *only);
 int  ps_failed(const char *verb, int error);
 /* What there is to say where no job is. only: as for jobs_look. */
 void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
+/* The same as an error of a verb that wants a job; LOOK_NO_JOB. */
+int  ps_no_job(const char *verb, const char *only);
 
 void ps_line(FILE *out, const struct seen_job *job);                 /* one line a job */
 void ps_classes(FILE *out, const struct seen_job *job);              /* fits a screen */

@@ -62,10 +62,8 @@ int ps_save(const char *job, const char *file)
     int found = jobs_hold(&held, job);
     if (found < 0)
         return ps_failed("ps", found);
-    if (!found) {
-        ps_nothing(stderr, &(struct seen_jobs){ 0 }, job);
-        return LOOK_NO_JOB;
-    }
+    if (!found)
+        return ps_no_job("ps", job);
     int error = held.why[0] ? 0 : save(&held, file, &path, &why);
     bool unread = held.why[0];
     if (unread || error) {

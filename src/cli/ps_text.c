@@ -227,6 +227,13 @@ void ps_every(FILE *out, const struct seen_job *job)
     }
 }
 
+int ps_no_job(const char *verb, const char *only)
+{
+    fprintf(stderr, "tutti %s: ", verb);
+    ps_nothing(stderr, &(struct seen_jobs){ 0 }, only);
+    return LOOK_NO_JOB;
+}
+
 void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only)
 {
     char name[256];

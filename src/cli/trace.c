@@ -3,11 +3,11 @@
 #include "cli/trace.h"
 
 #include "base/error.h"
+#include "cli/option.h"
 #include "cli/ps.h"
 #include "cli/verb.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 enum { OPT_PERFETTO = 256, OPT_HTML, OPT_FR, OPT_TEXT };
@@ -52,33 +52,29 @@ static int failed(const char *what, const char *why)
 /* 0, or the exit status. */
 static int take_options(struct wish_trace *w, int argc, char **argv)
 {
+    const struct option_words words = { "tutti trace", ":ho:", options, argc, argv };
     int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
+    while ((option = option_next(&words)) != OPTION_END) {
         if (option == 'h') {
             w->help = true;
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
         }
-        if (option == '?' || option == ':') {
-            verb_refuse("trace",
-                        option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
-                        argv[optind - 1]);
+        if (option == OPTION_REFUSED)
             return LOOK_USAGE;
-        }
         if (option == 'o') {
             w->file = optarg;
             continue;
         }
         if (w->how && w->how != option) {
-            verb_refuse("trace", "one of --perfetto, --html, --text, --fr");
+            verb_refuse("trace", "only one of --perfetto, --html, --text, --fr");
             return LOOK_USAGE;
         }
         w->how = option;
         w->folder = option == OPT_FR ? optarg : NULL;
     }
     const char *wrong = optind >= argc  ? "which job, or which box?"
-        : optind + 1 < argc             ? "one job"
+        : optind + 1 < argc             ? "one job at a time"
         : w->file && w->how == OPT_FR   ? "-o is not for --fr, which writes several files"
                                         : NULL;
     if (wrong) {
@@ -148,10 +144,8 @@ int verb_trace(int argc, char **argv)
     int found = jobs_hold(&held, w.job);
     if (found < 0)
         return ps_failed("trace", found);
-    if (!found) {
-        ps_nothing(stderr, &(struct seen_jobs){ 0 }, w.job);
-        return LOOK_NO_JOB;
-    }
+    if (!found)
+        return ps_no_job("trace", w.job);
     status = trace_held(&w, &held);
     held_job_drop(&held);
     return status;

@@ -4,8 +4,6 @@
 #ifndef TUTTI_CLI_VERB_H
 #define TUTTI_CLI_VERB_H
 
-#include <stddef.h>
-
 enum { VERB_USAGE = 2 };                    /* exit status for a wrong command line */
 
 struct verb {
@@ -24,10 +22,6 @@ int verb_late(int argc, char **argv);
 int verb_perf(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_version(int argc, char **argv);
-
-/* The number of letters to change, add or remove from a to b, for "did you mean"; 32 if one of them
- * is longer than that. */
-size_t verb_distance(const char *a, const char *b);
 
 /* Prints what is wrong, in one line on stderr: "tutti run: …; try 'tutti run --help'". Returns
  * VERB_USAGE. */

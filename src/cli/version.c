@@ -12,10 +12,10 @@
 
 int verb_version(int argc, char **argv)
 {
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
         printf("usage: tutti version\n");
     else if (argc > 1)
-        return verb_refuse("version", "what is '%s'?", argv[1]);
+        return verb_refuse("version", "there is nothing to say about '%.40s'", argv[1]);
     else
         printf("tutti %s%s\n", tutti_version(), TUTTI_COMMIT);
     return fflush(stdout) == 0 ? 0 : 1;

@@ -1,10 +1,10 @@
 /* tutti why: what a job waits for, who keeps it waiting, what that rank does instead, and how to
  * look further. All that it says is read: no signal is sent, but by --stack; no process is
  * stopped. */
+#include "cli/option.h"
 #include "cli/ps.h"
 #include "cli/verb.h"
 
-#include <getopt.h>
 #include <string.h>
 
 static const struct option options[] = {
@@ -35,9 +35,9 @@ int verb_why(int argc, char **argv)
     uint64_t stuck_ns = PS_STUCK_NS;
     bool stack = false;
     struct seen_jobs j;
+    const struct option_words words = { "tutti why", ":h", options, argc, argv };
     int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((option = option_next(&words)) != OPTION_END) {
         if (option == 'h') {
             fputs(help, stdout);
             return fflush(stdout) == 0 ? 0 : LOOK_FAILED;
@@ -46,18 +46,15 @@ int verb_why(int argc, char **argv)
             stack = true;
             continue;
         }
-        if (option != 's') {
-            verb_refuse("why", option == ':' ? "%.40s wants a value" : "%.40s is no option of ours",
-                        argv[optind - 1]);
+        if (option == OPTION_REFUSED)
             return LOOK_USAGE;
-        }
         if (ps_seconds(optarg, &stuck_ns) < 0) {
             verb_refuse("why", "--stuck wants seconds, not '%.40s'", optarg);
             return LOOK_USAGE;
         }
     }
     if (optind + 1 < argc) {
-        verb_refuse("why", "one job at most");
+        verb_refuse("why", "one job at a time");
         return LOOK_USAGE;
     }
     const char *only = argv[optind];

@@ -22,6 +22,8 @@ struct job {
     /* from the first failure, or a signal to end, to SIGKILL; negative: never */
     int64_t grace_ms;
     int64_t restarts;            /* how often the job may start again after a failure */
+    const char *run_id;          /* TORCHELASTIC_RUN_ID; NULL: the job's name */
+    int master_port;             /* MASTER_PORT; 0: one that is free */
     bool tag;                    /* "[rank] " before each line */
     bool tty;                    /* each rank writes to a terminal of its own */
     bool local_rank_arg;         /* --local_rank=R behind the program's own arguments */

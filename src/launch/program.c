@@ -1,4 +1,4 @@
-/* The vectors are made once. From rank to rank only three small texts in them change, so that
+/* The vectors are made once. From rank to rank only four small texts in them change, so that
  * nothing stands between one fork and the next. PATH is searched here, not by each rank. So a
  * missing program is found before anything is started, and N ranks do not each try every folder.
  * Cost: a copy of the environment's pointers. */
@@ -19,8 +19,9 @@
 static const char *const replaced[] = {
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
     "TUTTI_ARENA", "TUTTI_RUN_ID", "TUTTI_RESTART", "TUTTI_RANK", "TUTTI_SIZE",
-    "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE",
-    "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE",
+    "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
+    "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME",
 };
 
 /* By these a program lets its output go line by line. What the user has set stays, also to
@@ -110,7 +111,7 @@ static int make_arguments(struct program *p, const struct job *job)
 static int make_environment(struct program *p, const struct job *job,
                             const struct program_world *world)
 {
-    size_t n = 0, room = sizeof p->own / sizeof p->own[0] + 3, own = 0;
+    size_t n = 0, room = sizeof p->own / sizeof p->own[0] + 4, own = 0;
     while (environ && environ[n])
         n++;
     p->envp = calloc(n + room, sizeof *p->envp);
@@ -123,12 +124,22 @@ static int make_environment(struct program *p, const struct job *job,
     snprintf(p->own[own++], sizeof p->own[0], "WORLD_SIZE=%d", job->size);
     snprintf(p->own[own++], sizeof p->own[0], "LOCAL_WORLD_SIZE=%d", job->size);
     snprintf(p->own[own++], sizeof p->own[0], "MASTER_ADDR=127.0.0.1");
-    snprintf(p->own[own++], sizeof p->own[0], "MASTER_PORT=%u", free_port());
+    snprintf(p->own[own++], sizeof p->own[0], "MASTER_PORT=%u",
+             job->master_port ? (unsigned)job->master_port : free_port());
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_ARENA=%d:%llu", world->arena_fd, world->inode);
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RUN_ID=%s", world->job);
     snprintf(p->own[own++], sizeof p->own[0], "TUTTI_RESTART=%lld", (long long)world->attempt);
     snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RESTART_COUNT=%lld",
              (long long)world->attempt);
+    /* by this programs know torchrun */
+    snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_RUN_ID=%.150s",
+             job->run_id ? job->run_id : world->job);
+    snprintf(p->own[own++], sizeof p->own[0], "TORCHELASTIC_MAX_RESTARTS=%lld",
+             (long long)job->restarts);
+    snprintf(p->own[own++], sizeof p->own[0], "GROUP_RANK=0");
+    snprintf(p->own[own++], sizeof p->own[0], "GROUP_WORLD_SIZE=1");
+    snprintf(p->own[own++], sizeof p->own[0], "ROLE_NAME=default");
+    snprintf(p->own[own++], sizeof p->own[0], "ROLE_WORLD_SIZE=%d", job->size);
     for (size_t i = 0; job_gathers(job) && i < sizeof lines / sizeof lines[0]; i++)
         if (!getenv(lines[i][0]))
             snprintf(p->own[own++], sizeof p->own[0], "%s=%s", lines[i][0], lines[i][1]);
@@ -136,6 +147,7 @@ static int make_environment(struct program *p, const struct job *job,
         p->envp[n++] = p->own[i];
     p->envp[n++] = p->rank;
     p->envp[n++] = p->local_rank;
+    p->envp[n++] = p->role_rank;
     return 0;
 }
 
@@ -154,6 +166,7 @@ void program_for_rank(struct program *p, int rank)
 {
     snprintf(p->rank, sizeof p->rank, "RANK=%d", rank);
     snprintf(p->local_rank, sizeof p->local_rank, "LOCAL_RANK=%d", rank);
+    snprintf(p->role_rank, sizeof p->role_rank, "ROLE_RANK=%d", rank);
     snprintf(p->argument, sizeof p->argument, "--local_rank=%d", rank);
 }
 

@@ -13,8 +13,8 @@ struct program {
     char path[PATH_MAX];
     char **argv, **envp;
     /* the places in argv and envp that differ from rank to rank */
-    char rank[32], local_rank[32], argument[32];
-    char own[10][192];                                /* the variables that are the same for all */
+    char rank[32], local_rank[32], role_rank[32], argument[32];
+    char own[18][192];                                /* the variables that are the same for all */
 };
 
 struct program_world { int arena_fd; unsigned long long inode; const char *job; int64_t attempt; };

@@ -15,13 +15,45 @@ run -n 2 sh -c 'echo $TUTTI_RUN_ID'
 [ "$(head -n 1 "$here/out")" != "$name" ] || fail "two jobs have the same name"
 
 # Another launcher's words, or an outer job's, do not shine through; everything else does.
-RANK=7 WORLD_SIZE=9 LOCAL_RANK=7 MASTER_PORT=1 TUTTI_RANK=5 TUTTI_SIZE=8 TORCHELASTIC_RUN_ID=x \
-  TORCHELASTIC_USE_AGENT_STORE=True MINE='a  b' \
+RANK=7 WORLD_SIZE=9 LOCAL_RANK=7 MASTER_PORT=1 TUTTI_RANK=5 TUTTI_SIZE=8 ROLE_NAME=x \
+  TORCHELASTIC_ERROR_FILE=x TORCHELASTIC_USE_AGENT_STORE=True MINE='a  b' \
   run -n 1 sh -c '
     echo "$RANK $WORLD_SIZE $LOCAL_RANK ${TUTTI_RANK-} ${TUTTI_SIZE-}" \
-      "${TORCHELASTIC_RUN_ID-} ${TORCHELASTIC_USE_AGENT_STORE-} $MINE"; [ $MASTER_PORT != 1 ]'
+      "$ROLE_NAME ${TORCHELASTIC_ERROR_FILE-}" \
+      "${TORCHELASTIC_USE_AGENT_STORE-} $MINE"; [ $MASTER_PORT != 1 ]'
 exits 0 "(MASTER_PORT)"
-prints "0 1 0     a  b"
+prints "0 1 0   default   a  b"
+
+# What torchrun sets besides, by which programs know it.
+run -n 2 --restart 3 sh -c '[ $TORCHELASTIC_RUN_ID = $TUTTI_RUN_ID ] || exit 1
+  echo "$TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS $GROUP_RANK/$GROUP_WORLD_SIZE" \
+    "$ROLE_RANK/$ROLE_WORLD_SIZE"'
+exits 0 "(TORCHELASTIC_RUN_ID)"
+[ "$(sort "$here/out")" = "0/3 0/1 0/2
+0/3 0/1 1/2" ] || fail "torchrun's variables"
+run -n 1 --rdzv_id=night-7 --master-port 12345 sh -c 'echo $TORCHELASTIC_RUN_ID $MASTER_PORT'
+prints "night-7 12345"
+run -n 2 --shutdown-timeout 1 --role trainer --monitor-interval 0.1 -v true
+says "^tutti run: --role has no effect: the ranks meet in memory$"
+
+# Threads of OpenMP: one a rank, as torchrun has it, unless it is set or there is one rank. It is
+# said with -v, or at a terminal.
+unset OMP_NUM_THREADS
+run -n 2 sh -c 'echo "${OMP_NUM_THREADS-none}"'
+[ "$(sort -u "$here/out")" = 1 ] || fail "OMP_NUM_THREADS of two ranks"
+quiet
+run -n 2 -v true
+says "^tutti run: OMP_NUM_THREADS=1 for each rank, as torchrun has it; set it to choose otherwise$"
+OMP_NUM_THREADS=3 run -v -n 2 sh -c 'echo "${OMP_NUM_THREADS-none}"'
+[ "$(sort -u "$here/out")" = 3 ] || fail "OMP_NUM_THREADS that is set"
+quiet
+run -n 1 -v sh -c 'echo "${OMP_NUM_THREADS-none}"'
+prints none
+quiet
+if command -v script >/dev/null; then
+  script -qec "'$tutti' run -n 2 true" /dev/null >"$here/out" </dev/null
+  printed "OMP_NUM_THREADS=1 for each rank" 1 || fail "not said at a terminal"
+fi
 run -n 1 sh -c 'env | sort | grep -c ^RANK='
 prints 1
 

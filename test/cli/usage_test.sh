@@ -1,47 +1,5 @@
-# What the command says about itself, and to a wrong command line: one clear line, exit status 2.
+# What the command says about itself. What it says to a wrong command line: wrong_test.sh.
 . "$(dirname "$0")/lib.sh"
-
-refuses() {  # PATTERN ARGUMENT...
-  local pattern=$1
-  shift
-  code=0
-  timeout 20 "$tutti" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
-  exits 2 "for: tutti $*"
-  [ ! -s "$here/out" ] || fail "stdout for: tutti $*"
-  [ "$(wc -l <"$here/err")" = 1 ] || fail "not one line for: tutti $*"
-  says "^tutti( run| version| perf)?: .*$pattern.*; try 'tutti (run |version |perf )?--help'$"
-}
-
-refuses "-n is missing" run
-refuses "-n is missing" run true
-refuses "-n wants a value" run -n
-refuses "-n wants a number from 1 to 1024, not '0'" run -n 0 true
-refuses "not '-1'" run -n -1 true
-refuses "not '100000'" run -n 100000 true
-refuses "not '1025'" run -n 1025 true
-refuses "not 'two'" run -n two true
-refuses "not '2x'" run -n 2x true
-refuses "not ''" run --nproc_per_node= true
-refuses "no program" run -n 2
-refuses "no program" run -n 2 --
-refuses "--bogus is no option" run -n 2 --bogus true
-refuses "-x is no option" run -n 2 -x true
-refuses "--tag=3 is no option|--tag" run -n 2 --tag=3 true
-refuses "--bind wants core, numa or none, not 'socket'" run -n 2 --bind socket true
-refuses "--timeout wants .* not '30'" run -n 2 --timeout 30 true
-refuses "--timeout wants .* not '0'" run -n 2 --timeout 0 true
-refuses "--timeout wants .* not 'soon'" run -n 2 --timeout soon true
-refuses "--grace wants .* not '5 s'" run -n 2 --grace '5 s' true
-refuses "--restart wants .* not '-1'" run -n 2 --restart -1 true
-refuses "no verb 'rnu'; did you mean 'run'\?" rnu
-refuses "no verb 'versoin'; did you mean 'version'\?" versoin
-refuses "no verb 'conduct'" conduct
-refuses "what is 'x'" version x
-refuses "nothing called 'barier'; did you mean 'barrier'\?" perf barier
-refuses "nothing called 'everything'" perf everything
-refuses "no help for 'conduct'" help conduct
-
-grep -q "did you mean" "$here/err" && fail "a guess where nothing is near"
 
 shows() {  # PATTERN ARGUMENT...
   local pattern=$1
@@ -54,7 +12,7 @@ shows() {  # PATTERN ARGUMENT...
 
 for how in "" help --help -h; do shows '^  run  +start' $how; done
 for how in "run --help" "run -h" "help run" "run -n 2 --help"; do
-  shows '^usage: tutti run -n N' $how
+  shows '^usage: tutti run .-n N.' $how
 done
 for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --tty --local-rank-arg \
     --as-gloo --mpi --verbose; do
@@ -89,8 +47,18 @@ run -n 1 echo -n x --help --tag
 prints "x --help --tag"
 run -n 1 -- printf '%s %s' -n 3
 prints "-n 3"
-for how in "--nproc_per_node 2" --nproc_per_node=2 --nproc-per-node=2 -n2; do
+for how in "--nproc_per_node 2" --nproc_per_node=2 --nproc-per-node=2 -n2 "-np 2" "--np 2" \
+    "-n 3 -n 2" "--standalone --nnodes=1 --nproc_per_node=2" "--no-python -n 2 --nnodes 1:1" \
+    "--rdzv-backend=c10d --rdzv_endpoint=localhost:0 -n 2 --max-restarts=3 --node_rank=0"; do
   run $how echo x
   prints "x
 x"
+done
+
+# Without -n, and by -n auto: a rank for each CPU that may be used, and -v says so.
+cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
+for how in "" "-n auto" "--nproc-per-node=cpu" "-n 7 -n auto"; do
+  taskset -c "$cpu" "$tutti" run -v $how sh -c 'echo $WORLD_SIZE' >"$here/out" 2>"$here/err"
+  prints 1
+  says "^tutti run: 1 rank, one for each CPU that this process may use$"
 done

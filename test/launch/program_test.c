@@ -81,6 +81,7 @@ static void test_vectors(void **state)
     unsetenv("TUTTI_LINES");
     setenv("RANKING", "kept", 1);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    setenv("TORCHELASTIC_RUN_ID", "outer", 1);
     assert_int_equal(program_make(&p, &job, &world), 0);
     for (int rank = 0; rank < 4; rank++) {
         char number[16], argument[32];
@@ -89,6 +90,7 @@ static void test_vectors(void **state)
         program_for_rank(&p, rank);
         assert_string_equal(value(&p, "RANK"), number);
         assert_string_equal(value(&p, "LOCAL_RANK"), number);
+        assert_string_equal(value(&p, "ROLE_RANK"), number);
         assert_string_equal(p.argv[2], argument);
     }
     assert_string_equal(p.argv[0], "prog");
@@ -102,15 +104,22 @@ static void test_vectors(void **state)
     assert_string_equal(value(&p, "TUTTI_LINES"), "1");
     assert_string_equal(value(&p, "PYTHONUNBUFFERED"), "");
     assert_null(value(&p, "TORCHELASTIC_USE_AGENT_STORE"));
+    assert_string_equal(value(&p, "TORCHELASTIC_RUN_ID"), "run-1-2-3");
+    assert_string_equal(value(&p, "GROUP_WORLD_SIZE"), "1");
+    assert_string_equal(value(&p, "ROLE_WORLD_SIZE"), "4");
     program_free(&p);
     job.local_rank_arg = false;
     assert_int_equal(program_make(&p, &job, &world), 0);
     assert_null(p.argv[2]);
     program_free(&p);
     job.size = 1;
+    job.run_id = "night";
+    job.master_port = 4711;
     unsetenv("PYTHONUNBUFFERED");
     assert_int_equal(program_make(&p, &job, &world), 0);
     assert_null(value(&p, "TUTTI_LINES"));
+    assert_string_equal(value(&p, "TORCHELASTIC_RUN_ID"), "night");
+    assert_string_equal(value(&p, "MASTER_PORT"), "4711");
     assert_null(value(&p, "PYTHONUNBUFFERED"));
     program_free(&p);
 }
