@@ -170,7 +170,7 @@ done
 code=0
 "$tutti" doctor gpu >"$here/out" 2>"$here/err" || code=$?
 exits 2 "for an argument"
-says "^tutti doctor: what is 'gpu'\?; try 'tutti doctor --help'$"
+says "^tutti doctor: it takes no arguments, as 'gpu'; try 'tutti doctor --help'$"
 for wrong in "--timeout" "--timeout 30" "--timeout 0" "--timeout soon" "--timeout="; do
   code=0
   # shellcheck disable=SC2086 # words

@@ -72,7 +72,7 @@ shows "no algorithm of reduce"
 cmp -s "$here/elsewhere" "$here/before" || fail "the file is another one"
 
 for wrong in "--dry-run" "--seconds 3" "--tune --seconds" "--tune --seconds 0" \
-    "--tune --seconds=soon" "--tune --dry"; do
+    "--tune --seconds=soon" "--tune --dryrun"; do
   code=0
   # shellcheck disable=SC2086 # words
   "$tutti" doctor $wrong >"$here/out" 2>"$here/err" || code=$?
