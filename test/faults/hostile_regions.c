@@ -1,6 +1,6 @@
 /* The regions are found as the library finds them, through the handles of the rank that writes.
  * What the C library keeps in a lock is left out: whoever writes there can crash whoever unlocks it
- * (README, caveats). */
+ * (tutti(7), known limits). */
 #include "hostile.h"
 
 #include "arena/offsets.h"
