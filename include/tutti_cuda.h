@@ -17,6 +17,7 @@
  * memory. */
 #ifndef TUTTI_CUDA_H
 #define TUTTI_CUDA_H
+/* SPDX-License-Identifier: MIT */
 
 #include <tutti.h>
 

@@ -15,6 +15,7 @@
  */
 #ifndef TUTTI_URING_H
 #define TUTTI_URING_H
+/* SPDX-License-Identifier: MIT */
 
 #include <tutti.h>
 

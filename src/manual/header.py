@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads a public header into what a manual has pages for.
 
 A header is sections (/* ---- title ---- */) of blocks: a comment, then what it is about. The

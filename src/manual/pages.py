@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes the manual's pages of section 3 from the public headers, as mdoc.
 
 usage: pages.py OUT VERSION DATE HEADER...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes web pages of the manual's pages, with an index that can be searched.
 
 usage: web.py MANDOC OUT PAGE_OR_FOLDER...

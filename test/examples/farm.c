@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: messages. Rank 0 hands out numbers, one at a time, to whichever rank asks; a rank that is
  * quick gets more of them.
  *

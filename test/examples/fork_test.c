@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: how a unit test runs several ranks, kills one of them, and looks at the others.
  * tutti_spawn forks the ranks and waits for them, so this is started as any test is:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: a sum and a mean over ranks, of two numbers each. Rank 0 holds [1, 2] and rank 1 holds [3,
  * 4]; both get the sum [4, 6] and the mean [2, 3].
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: A on rank 0 before B on the others, in two ways. With a barrier between them, the Bs come
  * in any order among themselves; with turns, everything goes in rank order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: what becomes of the best known mistake. Only rank 0 reaches a barrier, the others go on to
  * an all_reduce. Elsewhere that hangs for ever, or adds up garbage; here every rank gets -EPROTO
  * and a report of who called what, and where.

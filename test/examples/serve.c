@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: one loop for everything. Each rank serves a socket out of a ring of its own
  * (io_uring), and the ranks add up their counts as they go: an all_reduce is one more thing that
  * the ring waits for, so no request waits for a slow rank. The client is a thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: a data set that is built once and seen by all ranks, without a copy. Rank 0 builds it in
  * memory that the others can reach, and leaves its handle under a name in the job's store; each
  * rank sums a part of its own; the parts' places come from an exscan.

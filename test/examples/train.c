@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: data-parallel training. Every rank holds the same small language model and learns from
  * characters of its own choice of the same text; each step takes the mean of all ranks' gradients,
  * so the weights stay the same on all ranks, to the bit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: data-parallel training on GPUs. Weights, gradients and examples stay on the devices; tutti
  * takes the device's pointers as it takes any others. Any number of ranks on any number of GPUs:
  * rank r takes GPU r modulo their number.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shows: "one rank prepares, the others use it", in three forms. The one is whichever rank comes
  * first. None of them is a barrier: a rank that never comes is not waited for.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Completion of tutti for bash. Verbs, options and words come from the command's own help texts, so
 # this file names none of them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Completion of tutti for fish. Verbs, options and words come from the command's own help texts.
 
 function __tutti_lines

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tutti: collectives for the processes ("ranks") of one machine, through one shared arena.
 
     import numpy as np, tutti

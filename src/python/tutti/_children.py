@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How a child has ended. If a program ignores SIGCHLD, the system does not keep that, and a wait
 for the child may look as if it had ended well."""
 import signal

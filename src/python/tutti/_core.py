@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The base of the package: the extension; or the same in Python over ctypes, if the extension
 cannot be imported (another Python, no compiler when the package was made) or TUTTI_PYTHON_PLAIN=1
 asks for it. That is slower by 20 to 40 µs a call."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The world's methods as functions of the package: tutti.all_reduce(x) is the all_reduce of the
 world that the last init() made."""
 import functools

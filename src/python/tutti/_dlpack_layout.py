@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What DLPack puts into its capsules, as ctypes sees it. Loaded with the first such array: ctypes
 takes as long to import as all the rest of the package."""
 import ctypes

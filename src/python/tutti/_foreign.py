@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Arrays of other libraries, with __dlpack__ or __cuda_array_interface__, in the memory of the host
 or of a device.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The thread that calls the functions of add_done_callback: one for the package, started at first
 use.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python's numbers have no limits, the library's have. A number that does not fit is refused, with
 its name and the range. It is never cut or clamped."""
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Op: a program's own operation for reductions."""
 import atexit
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The implementation of first, once, turn, share and seed_everything of a Comm."""
 import errno
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python's part of what `tutti why --stack` shows: the library's handler knows C alone."""
 import os
 

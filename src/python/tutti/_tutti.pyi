@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The extension's names that the package uses. comm.py uses the methods with an underscore.
 from typing import Any, Dict, List, Optional, Tuple, Type
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `tutti why` says, for a program that asks about its own job."""
 import os
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The world on which the functions of the package act.
 
 A thread that has made a world acts on that one, any other thread on the world of the process. If

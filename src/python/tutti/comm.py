@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Comm: a group of ranks, and all that its ranks do together."""
 import errno
 import functools

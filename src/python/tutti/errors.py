@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The failures as exceptions. Each has the library's report: who, what, at which file and line."""
 import errno as _errno
 from typing import Any, Tuple

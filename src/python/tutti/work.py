@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Work: an operation under way."""
 from typing import TYPE_CHECKING, Any, Callable, Generator
 

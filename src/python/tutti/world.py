@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """init makes a process a rank; spawn makes ranks for a test."""
 import itertools
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Data-parallel training with PyTorch: pictures of ten kinds, made by a formula, a small
 net, DistributedDataParallel.
 

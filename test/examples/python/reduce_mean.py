@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shows: the mean over all ranks of what each has computed on its share: of a loss, of gradients,
 # and of shares that are not equally large.
 #

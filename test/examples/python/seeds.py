@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shows: random numbers in a job. What all ranks must draw alike (the order of the data, the first
 # weights) comes from the base itself; what each must draw for itself (dropout, noise, augmentation)
 # from its own seed, which is fixed by (base, rank): run it again and it is the same.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Shows: "one rank prepares, the others use it", in two forms. The one is whichever rank comes
 # first, and none of this is a barrier: a rank that never comes is not waited for, and if the one
 # that prepares fails, the next one tries.

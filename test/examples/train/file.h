@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Job: whole files in and out, so that nobody ever sees half of one.
  * Never: knows what is in them. */
 #ifndef TRAIN_FILE_H

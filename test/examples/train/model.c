@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Examples are worked on in tiles of TILE: a weight fetched from the cache then serves several of
  * them, and the innermost loops run over consecutive floats without a dependency, which compilers
  * turn into vector code. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Job: a small language model, in plain loops: the last CONTEXT characters -> the next one.
  *     embedding of each character (EMBED) -> one layer of HIDDEN tanh -> softmax over the
  *     vocabulary; learnt by Adam.

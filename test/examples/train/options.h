@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Job: the command line of train, and its help.
  * Never: knows that there are ranks; its caller sets opterr to 0 where complaints are not to
  *        be printed. */

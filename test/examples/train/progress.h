@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Job: shows how far the work is: a bar on a terminal, a line every tenth otherwise.
  * Never: knows what is being worked on. */
 #ifndef TRAIN_PROGRESS_H

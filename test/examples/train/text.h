@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Job: text files become tokens in one cache file, and the cache file becomes a data set in memory.
  * Never: knows that there are ranks. */
 #ifndef TRAIN_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The same on the host, for comparison. Every product that is added is fmaf, as every one on the
  * device is fma.rn: one rounding, in the same order. */
 #include "train_cuda/net.h"

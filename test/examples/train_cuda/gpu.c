@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A GPU, by CUDA's driver interface as far as this needs it, found at run time: no header and no
  * library of CUDA is needed to build it. A program that is compiled by nvcc, or that has PyTorch's
  * tensors, has all of this already: only the pointers go to tutti. */

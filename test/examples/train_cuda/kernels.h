@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The kernels, each a module of its own, as the text that CUDA's driver compiles for the GPU
  * at hand. Each thread makes one element; of what is said above each. Registers are named as
  * in cpu.c. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A net of one hidden layer, and the five steps of learning; train_cuda/gpu.c has them as kernels,
  * train_cuda/cpu.c as loops, with the same arithmetic in the same order: the same bits come out.
  * Pointers are to floats on the device or of the host. */

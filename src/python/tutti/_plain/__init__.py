@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The extension _tutti again, in Python over ctypes, with the same names, for a Python that cannot
 import it. Read binding.py (the library and its functions), side.py (buffers), inside.py (a call and
 a signal), calls.py (the table of calls), comm.py, methods.py, work.py.

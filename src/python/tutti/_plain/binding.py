@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """libtutti.so by ctypes: where it is, and the arguments of its functions."""
 import ctypes
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The calls on buffers: what each takes on each side and passes to the library. As table.c.
 
 A row ends with the arguments between the site and the comm: x, y the address of what is sent and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One rank's hold on a group of ranks; the base class of tutti.Comm. As comm.c: the same methods,
 over ctypes."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A call of the library: the caller's line, and a signal that arrives meanwhile.
 
 Python runs a signal's handler whenever the main thread is back in Python, also in the function by

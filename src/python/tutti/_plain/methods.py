@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The methods of a comm that take no buffers: order, the store, questions without a wait, a
 program's own operations. As methods_*.c and ops.c."""
 import ctypes

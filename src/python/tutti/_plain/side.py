@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The buffers of one side of a call: one object with the buffer protocol, DLPack or
 __cuda_array_interface__, or a list of them. As buffer.c."""
 import ctypes

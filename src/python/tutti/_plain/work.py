@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A program's hold on a call under way. As work.c."""
 import errno
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The torch.distributed backend "tutti".
 
     torch.distributed.init_process_group("tutti")

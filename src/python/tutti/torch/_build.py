@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds and finds the extension of the backend: tutti.torch._c10d, C++ over the headers of torch.
 These headers may change from one release to the next. So a file fits one torch only, whose KEY is
 in its name: _c10d-KEY.so. load() takes the file that was made when the package was built or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The function that torch calls for a group of the backend "tutti"."""
 from typing import Any
 

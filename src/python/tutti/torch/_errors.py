@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The failures of a process group: tutti's errors. Each is torch.distributed's DistBackendError,
 too."""
 import signal

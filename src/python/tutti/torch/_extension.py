@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The extension, loaded when the first group is made, because it may have to be built first."""
 import atexit
 import contextlib

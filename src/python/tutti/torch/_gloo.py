@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tutti in gloo's place: programs ask for "gloo", and groups whose ranks share this host get tutti.
 
 torch makes such a group by ProcessGroupGloo(store, rank, size, ...). The class that replaces it

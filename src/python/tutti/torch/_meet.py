@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The ranks of a process group find each other through the store that torch has made for it.
 
 Each rank writes its host and the worlds that it has joined. Rank 0 compares them and writes a plan,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Idioms of training programs: one rank first; seeds; a barrier that names the missing ranks."""
 from typing import Any, ContextManager, Dict, Optional
 

@@ -1,0 +1,2 @@
+/* A header. */
+/* SPDX-License-Identifier: MIT */

@@ -1,0 +1,5 @@
+"""A module."""
+
+
+
+# SPDX-License-Identifier: MIT
