@@ -134,8 +134,9 @@ std::vector<std::shared_ptr<World>> World::all()
 
 /* ---- life ---- */
 
-Comm::Comm(std::shared_ptr<World> w, tutti_comm *c, std::vector<int> m)
-    : rank(tutti_rank(c)), size(tutti_size(c)), world(std::move(w)), members(std::move(m)), comm(c)
+Comm::Comm(std::shared_ptr<World> w, tutti_comm *c, std::vector<int> m, std::unique_ptr<Hosts> h)
+    : rank(h ? h->where.rank : tutti_rank(c)), size(h ? h->where.size() : tutti_size(c)),
+      world(std::move(w)), members(std::move(m)), comm(c), hosts(std::move(h))
 {
 }
 
@@ -150,8 +151,8 @@ static std::shared_ptr<Comm> opened(std::shared_ptr<Comm> made, std::chrono::mil
     return made;
 }
 
-std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks,
-                                 std::chrono::milliseconds timeout)
+static tutti_comm *comm_made(const std::shared_ptr<World> &world, const std::vector<int> &ranks,
+                             std::chrono::milliseconds timeout)
 {
     tutti_comm *made = nullptr;
     int r;
@@ -164,12 +165,31 @@ std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector
         throw_raised();
         fail(failure_of(r, world->whole));
     }
+    return made;
+}
+
+std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks,
+                                 std::chrono::milliseconds timeout)
+{
+    tutti_comm *made = comm_made(world, ranks, timeout);
     return opened(std::make_shared<Comm>(std::move(world), made, ranks), timeout);
+}
+
+std::shared_ptr<Comm> Comm::make(std::shared_ptr<World> world, const std::vector<int> &ranks,
+                                 std::chrono::milliseconds timeout, Across a)
+{
+    tutti_comm *made = comm_made(world, ranks, timeout);
+    auto hosts = std::make_unique<Hosts>(std::move(a.where), a.name, world->whole, made,
+                                         std::move(a.leaders), std::move(a.messenger),
+                                         std::move(a.board));
+    return opened(std::make_shared<Comm>(std::move(world), made, ranks, std::move(hosts)), timeout);
 }
 
 std::shared_ptr<Comm> Comm::create(const std::vector<int> &ranks)
 {
     check();
+    if (hosts)
+        refuse("split, shrink", "not of a group on several hosts: make one by new_group");
     std::vector<int> theirs;
     for (int r : ranks)
         theirs.push_back(members.at(r));
@@ -177,19 +197,22 @@ std::shared_ptr<Comm> Comm::create(const std::vector<int> &ranks)
 }
 
 /* Waits for each flight until `until`, then ends the rest. Returns how many it had to end. */
-static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &flights,
+static int see_off(const Road &road, std::vector<std::unique_ptr<Flight>> &flights,
                    std::chrono::steady_clock::time_point until)
 {
+    Failure ignored;
     int late = 0;
     for (auto &flight : flights) {
         auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
                         until - std::chrono::steady_clock::now())
                         .count();
-        int r = tutti_wait_at(flight->site, flight->work, late || rest < 1 ? 1 : (int)rest);
+        int r = road_wait(road, flight->site, flight->work, late || rest < 1 ? 1 : (int)rest,
+                          asked, &ignored);
         if (r == -EAGAIN) {
             if (!late++)
-                tutti_comm_abort(comm, "the process group was left with this operation under way");
-            r = tutti_wait_at(flight->site, flight->work, -1);
+                road_abort(road, site_here(),
+                           "the process group was left with this operation under way");
+            r = road_wait(road, flight->site, flight->work, -1, asked, &ignored);
         }
         if (r >= 0 && python_runs())
             flight->held.write_back();
@@ -199,7 +222,7 @@ static int see_off(tutti_comm *comm, std::vector<std::unique_ptr<Flight>> &fligh
         fprintf(stderr,
                 "tutti: rank %d: %d operation%s under way when a process group was left, and ended "
                 "there: wait for each Work before\n",
-                tutti_rank(comm), late, late == 1 ? " was" : "s were");
+                tutti_rank(road.comm), late, late == 1 ? " was" : "s were");
     flights.clear();
     return late;
 }
@@ -214,16 +237,20 @@ Comm::~Comm()
     if (is_fork()) {
         for (auto &flight : left)
             flight.release();       /* the parent waits for it; its memory stays */
+        new std::shared_ptr<Hosts>(std::move(hosts));   /* its thread is the parent's */
         return;
     }
     reap();
     if (left.empty()) {
+        hosts.reset();
         tutti_comm_free(comm);
         return;
     }
     auto rest = std::make_shared<std::vector<std::unique_ptr<Flight>>>(std::move(left));
-    later_run([comm = comm, world = world, rest] {
-        see_off(comm, *rest, moment());
+    auto whole = std::make_shared<std::shared_ptr<Hosts>>(std::move(hosts));
+    later_run([comm = comm, whole, world = world, rest] {
+        see_off(Road{ comm, whole->get() }, *rest, moment());
+        whole->reset();
         tutti_comm_free(comm);
     });
 }
@@ -262,7 +289,7 @@ int Comm::see_off_left(std::chrono::steady_clock::time_point until)
         rest.swap(left);
         left_count = 0;
     }
-    return see_off(comm, rest, until);
+    return see_off(road(), rest, until);
 }
 
 void Comm::check() const
@@ -295,14 +322,23 @@ static bool breaks(int error, bool message)
 
 Failure Comm::failed(int error, bool message)
 {
-    Failure f = failure_of(error, comm);
+    return broke(!hosts ? failure_of(error, comm)
+                     : error == -EINVAL ? hosts->refusal()
+                     : hosts->cause(),
+                 error, message);
+}
+
+/* what became of the comm by this failure of an operation; error: its number */
+Failure Comm::broke(Failure f, int error, bool message)
+{
+    f.error = error;
     if (is_out_of_place(error))
         f.report = tutti_strerror(error);
     if (!breaks(error, message))
         return f;
     bool aborted = f.report.find(" aborted: ") != std::string::npos
         && f.report.find(DEATH_TOLD) == std::string::npos;
-    if (error == -ECANCELED && !f.ranks.empty() && !aborted)
+    if (!hosts && error == -ECANCELED && !f.ranks.empty() && !aborted)
         f.error = error = -EOWNERDEAD; /* another operation or rank met the death first */
     bool first;
     {
@@ -318,9 +354,9 @@ Failure Comm::failed(int error, bool message)
     }
     /* the library reports a death that a message met to its two ranks only; the others wait */
     if (first && message && error == -EOWNERDEAD)
-        tutti_comm_abort(comm,
-                         c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left")
-                             .c_str());
+        road_abort(road(), site_here(),
+                   c10::str(DEATH_TOLD, f.ranks.empty() ? -1 : f.ranks[0], " died or left")
+                       .c_str());
     if (first)
         hooks->run();
     return f;
@@ -334,13 +370,14 @@ int Comm::error()
 
 bool Comm::is_over(const Flight &flight) const
 {
-    return is_fork() || tutti_test(flight.work) != -EAGAIN;
+    return is_fork() || !road_busy(road(), flight.work);
 }
 
 int Comm::await(Flight &flight, int patience_ms, Failure *failure)
 {
     check_fork();
-    int r = tutti_wait_at(flight.site, flight.work, patience_ms);
+    Failure met;
+    int r = road_wait(road(), flight.site, flight.work, patience_ms, asked, &met);
     if (r == -EAGAIN) {
         throw_raised();
         return r;
@@ -349,7 +386,7 @@ int Comm::await(Flight &flight, int patience_ms, Failure *failure)
     if (flight.extends)
         *flight.extends = true;
     if (r < 0)
-        *failure = failed(r, flight.message);
+        *failure = hosts ? broke(met, r, flight.message) : failed(r, flight.message);
     else
         flight.held.write_back();
     flight.held = Held();
@@ -376,13 +413,14 @@ void Comm::reap()
     {
         std::lock_guard<std::mutex> hold(left_lock);
         for (auto &flight : left)
-            if (tutti_test(flight->work) != -EAGAIN)
+            if (!road_busy(road(), flight->work))
                 over.push_back(std::move(flight));
         left.erase(std::remove(left.begin(), left.end(), nullptr), left.end());
         left_count = left.size();
     }
+    Failure ignored;
     for (auto &flight : over)
-        if (tutti_wait_at(flight->site, flight->work, -1) >= 0)
+        if (road_wait(road(), flight->site, flight->work, -1, asked, &ignored) >= 0)
             flight->held.write_back();
 }
 
@@ -391,7 +429,7 @@ void Comm::abort(const std::string &why)
     if (is_fork())
         return;
     hooks->run();
-    tutti_comm_abort_at(site_here(), comm, why.c_str());
+    road_abort(road(), site_here(), why.c_str());
 }
 
 void Hooks::add(int64_t id, std::function<void()> hook)
@@ -454,6 +492,8 @@ void Comm::set_timeout(std::chrono::milliseconds timeout)
     std::lock_guard<std::mutex> hold(door);
     limit = timeout;
     tutti_set_timeout(comm, group_limit(timeout));
+    if (hosts)
+        hosts->set_timeout(group_limit(timeout));
 }
 
 }

@@ -20,6 +20,7 @@
 
 #include "torch/failure.h"
 #include "torch/later.h"
+#include "torch/road.h"
 #include "torch/site.h"
 #include "torch/tensors.h"
 
@@ -61,6 +62,15 @@ struct Flight {
     bool message = false;   /* a send or recv: a deadline or a bad size fails only it */
 };
 
+/* What a comm of several hosts is made of, beside that of this host. */
+struct Across {
+    std::string name;                   /* of the group */
+    Hosted where;
+    std::unique_ptr<Leaders> leaders;
+    std::unique_ptr<Messenger> messenger;
+    std::shared_ptr<Board> board;
+};
+
 /* The program's functions that run when a comm has failed, or right before it is aborted. */
 struct Hooks {
     void add(int64_t id, std::function<void()> hook);
@@ -76,7 +86,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
 public:
   static std::shared_ptr<Comm> make(std::shared_ptr<World> world, const std::vector<int> &ranks,
                                     std::chrono::milliseconds timeout);
-  Comm(std::shared_ptr<World> world, tutti_comm *comm, std::vector<int> members);
+    /* of ranks on several hosts; ranks: of this host, in the world */
+    static std::shared_ptr<Comm> make(std::shared_ptr<World> world, const std::vector<int> &ranks,
+                                      std::chrono::milliseconds timeout, Across across);
+  Comm(std::shared_ptr<World> world, tutti_comm *comm, std::vector<int> members,
+       std::unique_ptr<Hosts> hosts = nullptr);
   /* Waits for nobody: a thread of later.h waits for the operations that are still under way. */
   ~Comm();
 
@@ -94,7 +108,7 @@ public:
       int r = -ECANCELED;
       if (!broken) {
           std::lock_guard<std::mutex> hold(door);
-          r = call(flight.site, comm, &with);
+          r = call(flight.site, road(), &with);
       }
       if (r == 0) {
           number += !flight.message;
@@ -122,6 +136,7 @@ public:
     /* at the end of the program; returns how many operations it had to end */
     int  see_off_left(std::chrono::steady_clock::time_point until);
 
+    bool spans_hosts() const { return hosts != nullptr; }
     void abort(const std::string &why);
     void set_timeout(std::chrono::milliseconds timeout);
     /* Gives later operations this much more time, until the first of them has ended. */
@@ -139,7 +154,7 @@ public:
 
     const uint64_t born = forks();
     const int rank, size;
-    const std::shared_ptr<World> world;
+    const std::shared_ptr<World> world; /* of the ranks of this host */
     const std::vector<int> members;     /* the members' ranks in the world */
     const std::shared_ptr<Hooks> hooks = std::make_shared<Hooks>();
     const std::shared_ptr<Line> line = std::make_shared<Line>();
@@ -147,8 +162,11 @@ public:
 private:
     void check() const;
     void reap();
+    Failure broke(Failure, int error, bool message);
+    Road road() const { return Road{ comm, hosts.get() }; }
     std::mutex door;
-    tutti_comm *const comm;
+    tutti_comm *const comm;             /* of the ranks of this host */
+    std::shared_ptr<Hosts> hosts;       /* null: all ranks share it; never replaced */
     std::atomic<bool> is_closed{ false }, broken{ false };
     std::chrono::milliseconds limit{ 0 };
     std::atomic<uint64_t> number{ 0 };

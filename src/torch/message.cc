@@ -35,8 +35,8 @@ WorkPtr Backend::send(Tensors &tensors, int to, int tag)
     Side x = p.side(here, Way::IN);
     p.flight.message = true;
     return p.go(c10d::OpType::SEND, title("send"), tensors, x.device, AT_ONCE,
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_send_at(site, x.data(), x.count(), x.type, to, tag, c, k);
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_send(site, x.data(), x.count(), x.type, to, tag, c, k);
                 });
 }
 
@@ -54,8 +54,8 @@ WorkPtr Backend::receive(Tensors &tensors, int from, int tag, c10d::OpType type)
     p.flight.message = true;
     auto work = p.work(type, title(from == TUTTI_ANY ? "recvAnySource" : "recv"), tensors);
     work->expected = (int64_t)x.count();
-    p.start(*work, x.device, AT_ONCE, [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_recv_at(site, x.data(), x.count(), x.type, from, tag, &p.landed->got, c, k);
+    p.start(*work, x.device, AT_ONCE, [&](const char *site, const Road &c, const tutti_call *k) {
+        return over_recv(site, x.data(), x.count(), x.type, from, tag, &p.landed->got, c, k);
     });
     return given(std::move(work));
 }
@@ -75,8 +75,8 @@ WorkPtr Backend::barrier(const c10d::BarrierOptions &o)
 {
     Plan p(*this, "barrier");
     return p.go(c10d::OpType::BARRIER, title("barrier"), {}, c10::Device(c10::kCPU), async_of(o),
-                [](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_barrier_at(site, c, k);
+                [](const char *site, const Road &c, const tutti_call *k) {
+                    return over_barrier(site, c, k);
                 });
 }
 
@@ -103,16 +103,16 @@ int exchange(Comm &comm, std::chrono::milliseconds timeout, const Call &call, Fa
 
 int hear(Comm &comm, int from, int tag, Word *word, std::chrono::milliseconds timeout, Failure *why)
 {
-    return exchange(comm, timeout, [=](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_recv_at(site, word, sizeof *word, TUTTI_U8, from, tag, nullptr, c, k);
+    return exchange(comm, timeout, [=](const char *site, const Road &c, const tutti_call *k) {
+        return over_recv(site, word, sizeof *word, TUTTI_U8, from, tag, nullptr, c, k);
     }, why);
 }
 
 int tell(Comm &comm, int to, int tag, const Word *word, std::chrono::milliseconds timeout,
          Failure *why)
 {
-    return exchange(comm, timeout, [=](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_send_at(site, word, sizeof *word, TUTTI_U8, to, tag, c, k);
+    return exchange(comm, timeout, [=](const char *site, const Road &c, const tutti_call *k) {
+        return over_send(site, word, sizeof *word, TUTTI_U8, to, tag, c, k);
     }, why);
 }
 

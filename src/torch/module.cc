@@ -23,6 +23,25 @@ static c10::intrusive_ptr<Backend> backend_made(std::shared_ptr<World> world,
                                         timeout);
 }
 
+/* ranks: of each host, in the group; here: this host's, in its world; engine, messages: of gloo,
+ * engine is None but on a leader. */
+static c10::intrusive_ptr<Backend> backend_across(
+    std::shared_ptr<World> world, const std::vector<int> &here, const std::string &name,
+    Milliseconds timeout, const std::vector<std::vector<int>> &ranks,
+    const std::vector<std::string> &hosts, int rank,
+    std::optional<c10::intrusive_ptr<c10d::Backend>> engine,
+    c10::intrusive_ptr<c10d::Backend> messages, c10::intrusive_ptr<c10d::Store> store,
+    const std::string &group)
+{
+    Hosted where(ranks, hosts, rank);
+    auto board = std::make_shared<Board>(store, where.number(), where.mine);
+    Across across{ group, where, engine ? leaders_of_gloo(*engine) : nullptr,
+                   messenger_of_gloo(std::move(messages)), board };
+    return c10::make_intrusive<Backend>(Comm::make(std::move(world), here, timeout,
+                                                   std::move(across)),
+                                        name, timeout);
+}
+
 static std::shared_ptr<World> world_joined(const std::string &job, int rank, int size,
                                            Milliseconds join_timeout)
 {
@@ -112,6 +131,7 @@ PYBIND11_MODULE(_c10d, m)
     m.def("worlds", &worlds_here);
     m.def("world", &world_of);
     m.def("make", &backend_made, Release());
+    m.def("make_across", &backend_across, Release());
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
     m.def("unmade", [](const std::string &name, Milliseconds timeout) {
         return c10::make_intrusive<Backend>(name, timeout);

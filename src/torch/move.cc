@@ -19,8 +19,8 @@ WorkPtr Backend::broadcast(Tensors &tensors, const c10d::BroadcastOptions &o)
     single(p.what, "tensor", tensors.size());
     Side x = p.side(tensors, from == p.rank() ? Way::IN : Way::OUT);
     return p.go(c10d::OpType::BROADCAST, title("broadcast"), tensors, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_broadcast_at(site, x.data(), x.count(), x.type, from, c, k);
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_broadcast(site, x.data(), x.count(), x.type, from, c, k);
                 });
 }
 
@@ -37,8 +37,8 @@ WorkPtr Backend::several_broadcast(Tensors &tensors, const c10d::BroadcastOption
         if (i != which)
             p.flight.held.put_back(p.what, tensors[i], tensors[which]);
     return p.go(c10d::OpType::BROADCAST, title("broadcast"), tensors, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_broadcast_at(site, x.data(), x.count(), x.type, from, c, k);
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_broadcast(site, x.data(), x.count(), x.type, from, c, k);
                 });
 }
 
@@ -47,8 +47,8 @@ static void gather_to_all(Backend::Plan &p, Work &work, c10::ArrayRef<at::Tensor
 {
     Side send = p.side(input, Way::IN), recv = p.side(row, Way::OUT);
     Side both = side_same(p.what, send, recv);
-    p.start(work, both.device, how, [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_all_gather_v_at(site, send.data(), send.count(), recv.at.data(),
+    p.start(work, both.device, how, [&](const char *site, const Road &c, const tutti_call *k) {
+        return over_all_gather_v(site, send.data(), send.count(), recv.at.data(),
                                      recv.counts.data(), both.type, c, k);
     });
 }
@@ -116,8 +116,8 @@ static void gather_whole(Backend::Plan &p, Work &work, at::Tensor &output, at::T
         refuse(p.what,
                c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(),
                         " times the input's ", input.numel()));
-    p.start(work, both.device, how, [&](const char *site, tutti_comm *c, const tutti_call *k) {
-        return tutti_all_gather_at(site, send.data(), recv.data(), send.count(), both.type, c, k);
+    p.start(work, both.device, how, [&](const char *site, const Road &c, const tutti_call *k) {
+        return over_all_gather(site, send.data(), recv.data(), send.count(), both.type, c, k);
     });
 }
 
@@ -200,9 +200,9 @@ WorkPtr Backend::gather(Lists &outputs, Tensors &inputs, const c10d::GatherOptio
     Side send = p.side(inputs, Way::IN), recv = p.side(row, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::GATHER, title("gather"), row, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                [&](const char *site, const Road &c, const tutti_call *k) {
                     bool mine = !recv.at.empty();
-                    return tutti_gather_v_at(site, send.data(), send.count(),
+                    return over_gather_v(site, send.data(), send.count(),
                                              mine ? recv.at.data() : nullptr,
                                              mine ? recv.counts.data() : nullptr, both.type, to, c,
                                              k);
@@ -224,8 +224,8 @@ WorkPtr Backend::gather_single(at::Tensor &output, at::Tensor &input, const c10d
                c10::str("the output has ", output.numel(), " elements; expected ", p.ranks(),
                         " times the input's ", input.numel()));
     return p.go(c10d::OpType::GATHER, title("gather"), here, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_gather_at(site, send.data(), recv.data(), send.count(), both.type,
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_gather(site, send.data(), recv.data(), send.count(), both.type,
                                            to, c, k);
                 });
 }
@@ -244,9 +244,9 @@ WorkPtr Backend::scatter(Tensors &outputs, Lists &inputs, const c10d::ScatterOpt
     Side send = p.side(row, Way::IN), recv = p.side(outputs, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::SCATTER, title("scatter"), outputs, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
+                [&](const char *site, const Road &c, const tutti_call *k) {
                     bool mine = !send.at.empty();
-                    return tutti_scatter_v_at(site, mine ? send.at.data() : nullptr,
+                    return over_scatter_v(site, mine ? send.at.data() : nullptr,
                                               mine ? send.counts.data() : nullptr, recv.data(),
                                               recv.count(), both.type, from, c, k);
                 });
@@ -262,8 +262,8 @@ WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAl
     Side send = p.side(inputs, Way::IN), recv = p.side(outputs, Way::OUT);
     Side both = side_same(p.what, send, recv);
     return p.go(c10d::OpType::ALLTOALL, title("all_to_all"), outputs, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(),
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_to_all_v(site, send.at.data(), send.counts.data(),
                                                  recv.at.data(), recv.counts.data(), both.type, c,
                                                  k);
                 });
@@ -316,8 +316,8 @@ WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
     split_up(p.what, "input", send, input, input_splits, p.ranks());
     split_up(p.what, "output", recv, output, output_splits, p.ranks());
     return p.go(c10d::OpType::ALLTOALL_BASE, title("all_to_all"), output, both.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_to_all_v_at(site, send.at.data(), send.counts.data(),
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_to_all_v(site, send.at.data(), send.counts.data(),
                                                  recv.at.data(), recv.counts.data(), both.type, c,
                                                  k);
                 });

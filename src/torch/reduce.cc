@@ -34,8 +34,8 @@ WorkPtr Backend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &o)
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, x);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c,
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_reduce(site, x.data(), x.data(), x.count(), x.type, op, c,
                                                k);
                 });
 }
@@ -73,8 +73,8 @@ WorkPtr Backend::several_reduced(Tensors &tensors, const c10d::AllreduceOptions 
     for (size_t i = 1; i < tensors.size(); i++)
         p.flight.held.put_back(p.what, tensors[i], first);
     return p.go(c10d::OpType::ALLREDUCE, title("all_reduce"), tensors, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_at(site, x.data(), x.data(), x.count(), x.type, op, c,
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_reduce(site, x.data(), x.data(), x.count(), x.type, op, c,
                                                k);
                 });
 }
@@ -171,8 +171,8 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
             p.flight.held.put_back(p.what, tensors[i], own[i]);
     if (op != TUTTI_PREMUL_SUM) {
         p.start(*work, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_many_at(site, x.at.data(), x.at.data(), x.counts.data(),
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_reduce_many(site, x.at.data(), x.at.data(), x.counts.data(),
                                                     (int)x.at.size(), x.type, op, c, k);
                 });
         return p.end(std::move(work), async_of(o));
@@ -185,8 +185,8 @@ WorkPtr Backend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoal
             q.flight.held.put_back(q.what, tensors[i], own[i]);
         q.flight.factor = factor_of(o.reduceOp, y);
         q.start(*work, y.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_all_reduce_at(site, y.data(), y.data(), y.count(), y.type, op, c,
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_all_reduce(site, y.data(), y.data(), y.count(), y.type, op, c,
                                                k);
                 });
     }
@@ -204,8 +204,8 @@ WorkPtr Backend::reduce(Tensors &tensors, const c10d::ReduceOptions &o)
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, x);
     return p.go(c10d::OpType::REDUCE, title("reduce"), tensors, x.device, async_of(o),
-                [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_reduce_at(site, x.data(), to == p.rank() ? x.data() : nullptr,
+                [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_reduce(site, x.data(), to == p.rank() ? x.data() : nullptr,
                                            x.count(), x.type, op, to, c, k);
                 });
 }
@@ -223,8 +223,8 @@ WorkPtr Backend::reduce_scatter(Tensors &outputs, Lists &inputs,
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, both);
     return p.go(c10d::OpType::REDUCE_SCATTER, title("reduce_scatter"), outputs, both.device,
-                async_of(o), [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                    return tutti_reduce_scatter_v_at(site, send.at.data(), send.counts.data(),
+                async_of(o), [&](const char *site, const Road &c, const tutti_call *k) {
+                    return over_reduce_scatter_v(site, send.at.data(), send.counts.data(),
                                                      recv.data(), both.type, op, c, k);
                 });
 }
@@ -243,8 +243,8 @@ static void scatter_reduced(Backend::Plan &p, Work &work, at::Tensor &output, at
     tutti_op op = op_of(p.what, o.reduceOp);
     p.flight.factor = factor_of(o.reduceOp, both);
     p.start(work, both.device, async_of(o),
-            [&](const char *site, tutti_comm *c, const tutti_call *k) {
-                return tutti_reduce_scatter_at(site, send.data(), recv.data(), both.count(),
+            [&](const char *site, const Road &c, const tutti_call *k) {
+                return over_reduce_scatter(site, send.data(), recv.data(), both.count(),
                                                both.type, op, c, k);
             });
 }

@@ -7,9 +7,9 @@ That is all: from there on, collectives, send and recv, new_group, DeviceMesh,
 DistributedDataParallel, FSDP and what uses them are torch's own. If tutti is installed, torch has
 its name without an import (but not with TORCH_DEVICE_BACKEND_AUTOLOAD=0); else `import tutti.torch`
 registers it. The ranks may be started by torchrun, `tutti run`, torch.multiprocessing or anything
-else that init_process_group understands. They must be on one host. Errors are tutti's RankDied,
-Mismatch, Timeout, Aborted and Deadlock; each is torch.distributed.DistBackendError, too, with the
-report as its text. Ctrl-C ends a blocked call.
+else that init_process_group understands. Between hosts one rank of each talks, by gloo. Errors are
+tutti's RankDied, Mismatch, Timeout, Aborted and Deadlock; each is
+torch.distributed.DistBackendError, too, with the report as its text. Ctrl-C ends a blocked call.
 
 as_gloo() makes tutti replace gloo: programs that ask for "gloo" get tutti if all ranks of a group
 share this host. So do TUTTI_AS_GLOO=1 in the environment and `tutti run --as-gloo`.

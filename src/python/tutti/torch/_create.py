@@ -13,11 +13,9 @@ def create(options: Any, more: Any = None) -> Any:
     if getattr(options, "enable_reconfigure", False):
         return extension().unmade("tutti", options.timeout)
     meeting = Meeting(options.store, options.group_rank, options.group_size, options.timeout)
-    plan = meeting.plan()
+    plan = meeting.plan(across=True)
     if plan.why:
-        raise RuntimeError(f"tutti: {plan.why}. tutti is for the ranks of one host; use gloo or "
-                           "nccl between hosts, or a group of each "
-                           "host's ranks with backend=\"tutti\".")
+        raise RuntimeError(f"tutti: {plan.why}.")
     backend = made(meeting, plan, "tutti", options.timeout)
     backend.options.global_ranks_in_group = list(options.global_ranks_in_group)
     backend.options.group_name = options.group_id

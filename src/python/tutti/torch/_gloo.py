@@ -21,6 +21,15 @@ _said = set()
 _SWITCH = "TUTTI_AS_GLOO"
 
 
+def real() -> Any:
+    """torch's own ProcessGroupGloo, also where tutti has taken its place."""
+    import torch.distributed as dist
+    if not dist.is_gloo_available():
+        raise RuntimeError("tutti: the ranks are on several hosts, between which they need gloo, "
+                           "and this torch is built without it")
+    return _real or dist.ProcessGroupGloo
+
+
 def _say(text: str) -> None:
     """Prints each line once; with TUTTI_AS_GLOO_QUIET=1 never."""
     if os.environ.get("TUTTI_AS_GLOO_QUIET", "0") in ("", "0") and text not in _said:
@@ -39,7 +48,7 @@ class _Meeting(Meeting):
 
     def hear(self, what: str, rank: int, timeout: Optional[datetime.timedelta] = None) -> Any:
         end = time.monotonic() + (timeout or self.timeout).total_seconds()
-        key = f"{self._at}/{what}/{rank}"
+        key = f"{self.at}/{what}/{rank}"
         while not self.store.check([key]):
             left = max(end - time.monotonic(), 0.001)
             try:
