@@ -33,6 +33,7 @@
  *     -ECHILD      the caller is a fork of a rank, not the rank; see tutti_spawn
  *     -EIO         a device failed, or the arena has been written over
  *     -EXDEV       the ranks are not on one host
+ *     -ESHUTDOWN   the other side has closed the queue
  *     -EMSGSIZE, -ENOTSUP, -ENOMEM, and the system's own
  * tutti_explain has the reason in words: who, what and where.
  *
@@ -184,6 +185,7 @@ extern "C" {
 
 typedef struct tutti_comm tutti_comm;   /* one rank's hold on a group of ranks; the world is one */
 typedef struct tutti_work tutti_work;   /* the handle of an operation under way */
+typedef struct tutti_queue tutti_queue; /* one rank's end of a broadcast queue */
 
 /* Element types.
  * C64: two f32. C128: two f64. BOOL: one byte, 0 or not 0.
@@ -214,8 +216,13 @@ typedef enum {
     TUTTI_OP_USER = 1024, TUTTI_OP_MAX = 0x7fffffff
 } tutti_op;
 
-/* tutti_call.flags */
-enum { TUTTI_KEEP = 1 };
+/* tutti_call.flags. TUTTI_TRY: of queues alone; the call does not wait. */
+enum { TUTTI_KEEP = 1, TUTTI_TRY = 2 };
+
+/* tutti_queue_options.flags
+ * TUTTI_QUEUE_REFUSE: put does not wait for room; it returns -EAGAIN.
+ * TUTTI_QUEUE_GO_ON: put goes on without readers that die; else it returns -EOWNERDEAD. */
+enum { TUTTI_QUEUE_REFUSE = 1, TUTTI_QUEUE_GO_ON = 2 };
 
 /* tutti_options.flags */
 enum { TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8 };
@@ -653,6 +660,123 @@ int  tutti_turn_end(tutti_comm *);
  * (base, rank) alone (splitmix64 of both). */
 uint64_t tutti_seed(uint64_t base, const tutti_comm *);
 
+/* ---- queues ----
+ * A broadcast queue: what its one writer puts, each reader gets, in order, each message once. For
+ * work that one process hands to all others at its own pace. Messages are bytes of any length.
+ *
+ * A queue is memory of the writer's span: a ring of options.room bytes. A message of up to a
+ * quarter of it is shown where it lies; a longer one goes through in pieces. Readers that are ahead
+ * poll as long as messages come within some 50 us, and sleep otherwise. A put wakes all sleepers by
+ * one system call, and makes none if nobody sleeps.
+ *
+ * Only what call->timeout_ms > 0 asks for is a deadline. With TUTTI_TRY a call returns -EAGAIN
+ * where it would wait. call->work is refused. A put that has failed was put for nobody. A queue
+ * works on after a failed call. One thread at a time is inside an end; a second one gets -EBUSY.
+ * Any thread may call close, release and stats. Cycles of ranks that wait are not looked for here:
+ * a thread that has called nothing so far may be the one that is to put or to get.
+ *
+ * Death: readers get all that the writer had put, then -EOWNERDEAD. A message that was not put
+ * whole is never seen. A rank that is stopped is no death: the writer waits, without end and
+ * without CPU time, unless a deadline was given. tutti_finalize frees the queues of its world.
+ *
+ * Errors of put, get, look:
+ *     -EOWNERDEAD  the writer, or a reader, is dead or has left without a close
+ *     -ESHUTDOWN   the writer has closed and all is read; for put: all readers have closed
+ *     -ECANCELED   this end is closed, or the queue's comm is aborted
+ *     -EAGAIN      with TUTTI_TRY, and of put with TUTTI_QUEUE_REFUSE
+ *     -ETIMEDOUT   the deadline passed
+ *     -EINTR       the interrupt function said stop; the queue stays whole
+ *     -EPROTO      the arena has been written over */
+
+/* A field that is 0 means its default. The same on all ranks. */
+typedef struct tutti_queue_options {
+    size_t   room;                      /* bytes; made a power of two, 4 KiB at least. 0: 8 MiB */
+    unsigned flags;                     /* TUTTI_QUEUE_REFUSE, TUTTI_QUEUE_GO_ON */
+    uint64_t reserved[4];
+} tutti_queue_options;
+
+/* A message that a reader looks at. hold: the library's. */
+typedef struct tutti_queue_message { const void *data; size_t bytes; uint64_t hold; }
+    tutti_queue_message;
+
+/* Of this end. wakes: system calls to wake the others. behind: bytes of the ring that the slowest
+ * reader, or this one, has not read. held: messages looked at and not released. lost: readers that
+ * died, and the queue went on. */
+typedef struct tutti_queue_figures {
+    uint64_t messages, bytes, waits, sleeps, wakes, behind, room, held, lost;
+    uint64_t reserved[5];
+} tutti_queue_figures;
+
+/* Makes a queue of all ranks of comm: rank `writer` puts, the others get. A collective on comm.
+ *
+ * options NULL: all defaults. At most 256 ranks. The queue has a comm of its own: it is independent
+ * of what becomes of comm, and of other calls.
+ *
+ * Errors, the same on all ranks:
+ *     -EPROTO  another writer, or other options, on some rank
+ *     -ENOSPC  too many comms, or the writer's span is full
+ *     -ENOMEM
+ * Example:
+ *     tutti_queue *steps;
+ *     if (tutti_queue_create(world, 0, NULL, &steps) < 0)
+ *         return 1;
+ *     if (rank == 0) {
+ *         tutti_queue_put(steps, "step 1", 6, NULL);
+ *     } else {
+ *         char step[64];
+ *         size_t n = sizeof step;
+ *         int error = tutti_queue_get(steps, step, &n, NULL);
+ *     }
+ *     tutti_queue_free(steps); */
+int  tutti_queue_create(tutti_comm *, int writer, const tutti_queue_options *options,
+                        tutti_queue **queue);
+
+/* Puts data[bytes] as one message. Waits while the queue is full. The writer's. */
+int  tutti_queue_put(tutti_queue *, const void *data, size_t bytes, const tutti_call *);
+
+/* The same of several buffers, one behind the other: part[i][bytes[i]], for i < parts. */
+int  tutti_queue_put_v(tutti_queue *, const void *const part[], const size_t bytes[], int parts,
+                       const tutti_call *);
+
+/* Waits for the next message and copies it. A reader's.
+ *
+ * *bytes: the room, then the length.
+ *
+ * Errors:
+ *     -EMSGSIZE  the room is too small; *bytes is set, and the message stays the next one */
+int  tutti_queue_get(tutti_queue *, void *buf, size_t *bytes, const tutti_call *);
+
+/* Waits for the next message and shows it, where it lies if it can. A reader's.
+ *
+ * message->data[bytes] can be read until tutti_queue_release. Messages may be released in any
+ * order. The writer gets no further than options.room bytes beyond the oldest message that is held
+ * in the ring. What is kept long is better copied. A reader that holds 64 messages, or much of the
+ * ring, is shown copies (message->hold is 0).
+ *
+ * Errors:
+ *     -EDEADLK  also of get: the writer waits for room that this reader holds. Release the oldest.
+ *               Another thread may just be doing that; then call again */
+int  tutti_queue_look(tutti_queue *, tutti_queue_message *message, const tutti_call *);
+int  tutti_queue_release(tutti_queue *, tutti_queue_message *message);
+
+/* Ends this rank's part. Any thread, any number of times; not a signal handler.
+ *
+ * A call under way here returns -ECANCELED, as all later ones do. Of the writer: the readers get
+ * what was put, then -ESHUTDOWN. Of a reader: the writer goes on without it. What was looked at
+ * stays until it is released. */
+int  tutti_queue_close(tutti_queue *);
+
+/* Closes, and frees this rank's end. No call may be under way. What was looked at is not valid any
+ * more. */
+int  tutti_queue_free(tutti_queue *);
+
+/* The comm of the queue's ranks, numbered as in the comm that it was made on: for tutti_explain,
+ * rank, size, failed, abort. */
+tutti_comm *tutti_queue_comm(const tutti_queue *);
+
+/* Fills *figures. Any thread. */
+int  tutti_queue_stats(const tutti_queue *, tutti_queue_figures *figures);
+
 /* ---- store ----
  * Keys and values that the whole job shares: one table for all ranks, whatever comm is given. The
  * comm lends its deadline, its reports, and its end (-ECANCELED once it is broken).
@@ -941,6 +1065,15 @@ int  tutti_compare_set_at(const char *site, const char *key, const void *expecte
                           expected_len, const void *desired, size_t desired_len, tutti_comm *);
 int  tutti_delete_at(const char *site, const char *key, tutti_comm *);
 
+int  tutti_queue_create_at(const char *site, tutti_comm *, int writer, const tutti_queue_options *,
+                           tutti_queue **);
+int  tutti_queue_put_at(const char *site, tutti_queue *, const void *, size_t, const tutti_call *);
+int  tutti_queue_put_v_at(const char *site, tutti_queue *, const void *const part[], const size_t
+                          bytes[], int parts, const tutti_call *);
+int  tutti_queue_get_at(const char *site, tutti_queue *, void *, size_t *, const tutti_call *);
+int  tutti_queue_look_at(const char *site, tutti_queue *, tutti_queue_message *, const tutti_call
+                         *);
+
 #define TUTTI_LINE_TEXT(line) #line
 #define TUTTI_LINE(line) TUTTI_LINE_TEXT(line)
 #define TUTTI_SITE __FILE__ ":" TUTTI_LINE(__LINE__)
@@ -989,6 +1122,11 @@ int  tutti_delete_at(const char *site, const char *key, tutti_comm *);
 #define tutti_add(...)         tutti_add_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_compare_set(...) tutti_compare_set_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_delete(...)      tutti_delete_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_create(...) tutti_queue_create_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_put(...)   tutti_queue_put_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_put_v(...) tutti_queue_put_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_get(...)   tutti_queue_get_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_look(...)  tutti_queue_look_at(TUTTI_SITE, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

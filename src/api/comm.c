@@ -113,6 +113,10 @@ int tutti_comm_free(tutti_comm *comm)
         comm_explain(comm, "comm_free: this is a world; tutti_finalize frees it");
         return -EINVAL;
     }
+    if (comm->feed) {
+        comm_explain(comm, "comm_free: this is the comm of a queue; tutti_queue_free frees it");
+        return -EINVAL;
+    }
     guard_aside(comm);
     if (guard_nested(comm))
         return -EDEADLK;

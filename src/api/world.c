@@ -11,6 +11,7 @@
 #include "api/survivor.h"
 #include "engine/queue.h"
 #include "engine/request.h"
+#include "feed/feed.h"
 #include "arena/shared_map.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -322,6 +323,7 @@ int world_close(struct tutti_comm *comm)
     proof_end(world);
     while (world->comms) {
         p2p_close(world->comms);
+        feed_forget(world->comms);
         comm_close(world->comms);
     }
     comm_close_world(world);

@@ -3,6 +3,7 @@
  * process of another build is refused with a sentence and does not crash. The list is written by
  * hand, because C cannot enumerate fields.
  * Cost: some 200 words at each call. */
+#include "arena/feed_words.h"
 #include "arena/layout.h"
 #include "arena/lent.h"
 
@@ -109,6 +110,12 @@ static const size_t layout_words[] = {
     sizeof(struct channel), AT(channel, filled), AT(channel, taken), AT(channel, freed),
     AT(channel, drained), offsetof(struct channel, letters), sizeof(struct deal), AT(deal, state),
     AT(deal, start), AT(deal, stage),
+
+    FEED_WHOLE, FEED_FIRST, FEED_MORE, FEED_FILL, FEED_END, FEED_STEP, FEED_KIND_BITS,
+    sizeof(struct feed_record), AT(feed_record, stamp), AT(feed_record, what),
+    sizeof(struct feed_reader), AT(feed_reader, tail), AT(feed_reader, awaited),
+    AT(feed_reader, full), AT(feed_reader, asleep), offsetof(struct feed_head, readers),
+    AT(feed_head, head), AT(feed_head, woke),
 };
 
 uint64_t layout_hash(void)

@@ -25,6 +25,7 @@ static const struct error_row rows[] = {
     { ECHILD, "ECHILD", "the caller is a fork of a rank, not the rank" },
     { EXDEV, "EXDEV", "the ranks are not on one host" },
     { EMSGSIZE, "EMSGSIZE", "the message or value does not fit" },
+    { ESHUTDOWN, "ESHUTDOWN", "the queue is closed, and all that was put is read" },
     { ENOTSUP, "ENOTSUP", "not supported here" },
     { ENOMEM, "ENOMEM", "out of memory" },
 };

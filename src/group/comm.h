@@ -27,6 +27,7 @@ struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */
 struct rules;
 struct loaded_file;                    /* disk/ */
+struct tutti_queue;                    /* feed/ */
 struct ipc_export;                     /* gpu/ */
 struct proofs;                         /* gpu/ */
 
@@ -230,6 +231,7 @@ struct tutti_comm {
         uint64_t turns;                /* turns that this rank has begun */
         bool in_turn;
     } order;
+    struct tutti_queue *feed;          /* the queue that this comm is of; NULL: of none */
     struct p2p *p2p;                   /* NULL until the first use. Set under the world's lock */
     shared32 aborting;                 /* comm_abort calls running on this handle */
     bool crowded;                      /* this comm has more ranks than there are CPUs */

@@ -279,7 +279,9 @@ static int timed_wait_nap(struct timed_wait *p, shared64 *word, uint64_t seen, s
                                    { low_half(&w->slot->verdict), (uint32_t)s.verdict } };
     fetch_add32(sleepers, 1);                           /* E3 */
     fence_full();                                       /* E3 fence */
-    bool moved = load_acquire64(word) != seen;          /* E15 acquire, E19 acquire, E31 acquire */
+    /* E97 fence, E99 fence: the same */
+    /* E15 acquire, E19 acquire, E31 acquire, E97 acquire, E99 acquire */
+    bool moved = load_acquire64(word) != seen;
     /* E11 acquire */
     bool marked = !process_mark_held(held) && load_acquire32(&seat->state) != SEAT_ADRIFT;
     if (!moved && !marked)

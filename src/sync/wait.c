@@ -47,6 +47,25 @@ void wait_slept(struct wait_budget *budget, uint64_t took)
         store_relaxed8(&budget->halvings, (uint8_t)(halvings + 1));
 }
 
+void wait_pace_learn(struct wait_pace *pace, uint64_t ticks)
+{
+    if (ticks <= pace->soon)
+        pace->credit += pace->credit < PACE_CREDIT;
+    else
+        pace->credit -= pace->credit > 0;
+}
+
+struct wait_budget wait_pace_budget(const struct wait_pace *pace, const struct wait_budget *budget)
+{
+    struct wait_budget now = { 0 };
+    if (!pace->credit)
+        return now;
+    now.spin_ticks = budget->spin_ticks < pace->soon ? budget->spin_ticks : pace->soon;
+    now.yields = now.spin_ticks ? 0 : wait_yields(budget);
+    now.yield_ticks = pace->soon;
+    return now;
+}
+
 bool wait_turn(struct wait_turns *turns, const struct wait_budget *budget,
                const struct wait_ways *ways)
 {

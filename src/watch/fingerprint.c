@@ -48,6 +48,10 @@ const struct kind_traits kind_table[KIND_COUNT] = {
     [KIND_ABORT] = { "comm_abort", false, false, false, false, false, false },
     [KIND_FINALIZE] = { "finalize", false, false, false, false, false, false },
     [KIND_FREE] = { "comm_free", false, false, false, false, false, false },
+    [KIND_QUEUE_CREATE] = { "queue_create", true, false, false, false, false, false },
+    [KIND_QUEUE_PUT] = { "queue_put", false, false, false, false, false, false },
+    [KIND_QUEUE_GET] = { "queue_get", false, false, false, false, false, false },
+    [KIND_QUEUE_LOOK] = { "queue_look", false, false, false, false, false, false },
 };
 
 const char *kind_name(enum kind kind)

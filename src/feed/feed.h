@@ -1,0 +1,149 @@
+/* Job: a broadcast queue (tutti_queue): the messages of one rank to all others of a comm, in order,
+ *      each once for each reader.
+ * Owns: in the arena the words of arena/feed_words.h; in private memory what this rank has written
+ *       or read so far, and what it holds.
+ * Never: waits for a collective but to make the queue; copies a message in its reader before it is
+ *        all there, where it is shown in place.
+ *
+ * The queue has a comm of its own: its slot gives verdict, names and reports, and keeps the ring
+ * until the last rank lets go. Positions are bytes since the beginning and only grow. A record
+ * begins at its position, modulo the ring. The writer clears the stamp behind a record before it
+ * sets the record's own. So a reader finds at its position either 0 or a whole record, and a small
+ * message takes a single line from the writer's cache. A writer that is killed in a record has not
+ * set its stamp.
+ *
+ * A message of more than `whole` bytes comes in pieces, which each reader puts together in memory
+ * of its own. A first piece says that what came of the message before it was given up.
+ *
+ * The writer waits for the slowest reader alone: it can write only when that one has read on. Then
+ * it looks again who is the slowest. So it watches one death at a time. All readers sleep on one
+ * word, head; each says so by a word of its own, which a kill may leave set at worst for that
+ * reader. Room stays for the record of the end, so a close never waits.
+ *
+ * No wait here is part of a cycle (watch/cycle): a thread that has not called the library so far
+ * may be the one that is to put or to get.
+ *
+ * E96 stamp: the writer writes a record, then its stamp (release); a reader loads the stamp
+ *     (acquire), then the record.
+ * E97 head: the writer has set a stamp, then head (release), full fence, then it looks at each
+ *     reader's `asleep`. A reader loads head (acquire) and finds no stamp. It raises `asleep`, full
+ *     fence, loads head (acquire) once more, and sleeps if it is the same.
+ * E98 tail: a reader has read a record, then tail (release); the writer loads tail (acquire) and
+ *     writes there again.
+ * E99 awaited: the reader sets tail (release), full fence, then it looks at `awaited`. The writer
+ *     raises that, full fence, loads tail once more (acquire), and sleeps.
+ * E100 closed: a thread sets `closed` (release), full fence, then it loads `inside` (acquire). A
+ *     call sets `inside` (release), full fence, then it loads `closed` (acquire). */
+#ifndef TUTTI_FEED_FEED_H
+#define TUTTI_FEED_FEED_H
+
+#include "arena/feed_words.h"
+#include "base/tiny.h"
+#include "group/comm.h"
+#include "group/timed_wait.h"
+
+enum {
+    FEED_SIZE_MOST = 256,              /* ranks: a writer and 255 readers */
+    FEED_ROOM = 8 << 20,
+    FEED_ROOM_LEAST = 4096,
+    FEED_HOLDS = 64                    /* messages that a reader holds in place at a time */
+};
+#define FEED_ROOM_MOST (UINT64_C(1) << 40)
+
+struct feed_hold { uint64_t at; bool over; };
+
+struct tutti_queue {
+    struct tutti_comm *comm;           /* of its own */
+    struct feed_head *head;
+    char *ring;
+    uint64_t room, whole, piece;       /* bytes: of the ring; most of a record; of a piece */
+    uint32_t writer;
+    unsigned flags;
+    shared32 inside;                   /* 1: a thread is in a call */
+    shared32 closed;                   /* 1: calls end with -ECANCELED */
+    shared32 lost;                     /* readers that died, and the queue went on */
+    uint64_t at;                       /* written, or read, up to here */
+    struct wait_pace pace;
+    int (*interrupt)(void *arg);
+    void *interrupt_arg;
+    struct timed_wait wait;            /* of the call under way, if it has waited */
+    bool waits;
+    uint64_t since;                    /* the tick since when it waits now; 0: it does not */
+    shared64 messages, bytes, waited, sleeps, wakes;         /* figures, of this thread */
+    /* the writer's */
+    uint64_t least;                    /* no reader is behind this */
+    uint32_t about;                    /* the reader waited for; of the thread that closes, too */
+    uint32_t left;                     /* readers that have not closed, and live */
+    bool *away;                        /* [size]: those that have, or are dead; and the writer */
+    /* the reader's */
+    char *part;                        /* a message that comes in pieces, or has come */
+    uint64_t part_bytes, part_got;
+    pthread_mutex_t lock;              /* holds, and `at` while there are some */
+    shared32 holds;                    /* how many */
+    uint64_t first;                    /* the oldest hold; they are numbered from 1 */
+    struct feed_hold hold[FEED_HOLDS];
+};
+
+/* What a call was given. */
+struct feed_call {
+    enum kind kind;
+    uint32_t site;
+    int64_t timeout_ns;                /* < 0: none */
+    bool once;                         /* does not wait */
+};
+
+/* The queue of all ranks of parent, a collective on it. start: the first position, a multiple of
+ * FEED_STEP. 0, or the same error on all ranks, with the report on parent. */
+int  feed_create(struct tutti_comm *parent, uint32_t site, uint32_t writer, uint64_t room,
+                 unsigned flags, uint64_t start, struct tutti_queue **queue);
+/* 0: this thread is inside. -EBUSY: another one is. -ECANCELED: closed. */
+int  feed_enter(struct tutti_queue *q);
+int  feed_leave(struct tutti_queue *q, int result);
+/* Any thread. Ends the call under way. */
+void feed_close(struct tutti_queue *q);
+/* Any thread. */
+void feed_figures(const struct tutti_queue *q, tutti_queue_figures *figures);
+/* The queue that this comm is of, if any, goes; before comm_close. */
+void feed_forget(struct tutti_comm *comm);
+
+/* put.c */
+int  feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes[], int parts,
+              const struct feed_call *call);
+void feed_end(struct tutti_queue *q);                /* of a close */
+
+/* get.c */
+/* *bytes: the room, then the length. */
+int  feed_get(struct tutti_queue *q, void *buf, size_t *bytes, const struct feed_call *call);
+int  feed_look(struct tutti_queue *q, tutti_queue_message *message, const struct feed_call *call);
+void feed_release(struct tutti_queue *q, tutti_queue_message *message);
+void feed_away(struct tutti_queue *q);               /* of a close */
+
+/* ---- shared by put.c and get.c ---- */
+
+static inline struct feed_record *feed_record_at(const struct tutti_queue *q, uint64_t at)
+{
+    return (struct feed_record *)(void *)(q->ring + (at & (q->room - 1)));
+}
+
+static inline uint64_t feed_record_bytes(uint64_t bytes)
+{
+    return layout_round(FEED_RECORD + bytes, FEED_STEP);
+}
+
+/* One turn of a wait for a word of rank `peer`: it spins as far as that pays, then sleeps once. The
+   caller has found nothing, after it loaded `seen` from *word. spin: a word that becomes at least
+   `value` when there is something. 0: look again. -errno: the call ends; the report is written. */
+struct feed_wait { shared64 *word; shared32 *sleeps; uint64_t seen; uint32_t peer;
+                   const shared64 *spin; uint64_t value; const char *what; };
+int  feed_wait(struct tutti_queue *q, const struct feed_call *call, const struct feed_wait *wait);
+/* What was waited for has come. */
+void feed_came(struct tutti_queue *q);
+/* Begins the report of a failure: "queue_get on comm 2, called by rank 1 at a.c:3: ". */
+void feed_report(struct tutti_queue *q, const struct feed_call *call, struct text *t);
+/* The other side is dead or gone. Returns -EOWNERDEAD. */
+int  feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer);
+/* What stands in the arena cannot be true. Returns -EPROTO. */
+int  feed_damaged(struct tutti_queue *q, const struct feed_call *call);
+void feed_count(shared64 *figure, uint64_t more);
+
+#endif
