@@ -1,6 +1,6 @@
 /* Broadcast queues: check the arguments and call feed/. A queue's calls go beside the collectives
- * of the comm that it was made on. They are journaled when they wait, since a table of ranks shows who
- * waits; a call that goes straight through costs no record. */
+ * of the comm that it was made on. They are journaled when they wait, since a table of ranks shows
+ * who waits; a call that goes straight through costs no record. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/queue.h"

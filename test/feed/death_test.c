@@ -103,7 +103,7 @@ static void test_writer(void **state)
 {
     (void)state;
     uint64_t random = team_seed();
-    for (int n = 0, rounds = kills(5, 2); n < rounds; n++) {
+    for (int n = 0, rounds = kills(3, 1); n < rounds; n++) {
         struct team *team = kill_one(0, 0, &random);
         for (int p = 1; p < SIZE; p++)
             assert_int_equal(team_await(team, p, OVER), 0);
@@ -126,7 +126,7 @@ static void test_reader(void **state)
 {
     (void)state;
     uint64_t random = team_seed();
-    for (int n = 0, rounds = kills(5, 2); n < rounds; n++) {
+    for (int n = 0, rounds = kills(3, 1); n < rounds; n++) {
         int victim = 1 + n % (SIZE - 1);
         struct team *team = kill_one(victim, 0, &random);
         for (int p = 0; p < SIZE; p++)

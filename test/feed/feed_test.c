@@ -59,7 +59,7 @@ static int stream(tutti_comm *world, int rank, uint64_t start, uint64_t count, b
 
 static int body_stream(tutti_comm *world, int rank)
 {
-    uint64_t count = (uint64_t)ranks_many(3000, 300);
+    uint64_t count = (uint64_t)ranks_many(1000, 100);
     CHECK_IS(stream(world, rank, 0, count, false), 0);
     /* the low half of the position wraps, then its sign */
     CHECK_IS(stream(world, rank, (UINT64_C(1) << 32) - 2 * ROOM - 64, count, rank % 2), 0);
@@ -177,6 +177,8 @@ static int body_holds(tutti_comm *world, int rank)
             CHECK(message_is(held[n].data, n, held[n].bytes, LENGTH));
             CHECK_IS(tutti_queue_release(q, &held[n]), 0);
             CHECK_IS(tutti_queue_release(q, &held[n]), 0);
+            CHECK_IS(tutti_queue_stats(q, &figures), 0);
+            CHECK(i > 0 || figures.held == FEED_HOLDS - 1);
         }
         CHECK_IS(tutti_queue_stats(q, &figures), 0);
         CHECK_IS(figures.held, 0);

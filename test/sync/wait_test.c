@@ -27,6 +27,29 @@ static void play_yield(void *arg)
     if (p->news)
         store_release32(p->news, 1);
 }
+/* Without credit nothing is spent; two early ones in a row outlive one late one. */
+static void pace_is_learned(void **state)
+{
+    (void)state;
+    struct wait_pace pace = { .soon = 1000 };
+    struct wait_budget all = { .spin_ticks = 5000, .yields = 80, .yield_ticks = 9000 }, now;
+    now = wait_pace_budget(&pace, &all);
+    assert_true(now.spin_ticks == 0 && now.yields == 0);
+    wait_pace_learn(&pace, 1000);
+    now = wait_pace_budget(&pace, &all);
+    assert_true(now.spin_ticks == 1000 && now.yields == 0);
+    wait_pace_learn(&pace, 1001);
+    assert_int_equal(wait_pace_budget(&pace, &all).spin_ticks, 0);
+    for (int i = 0; i < 9; i++)
+        wait_pace_learn(&pace, 1);
+    wait_pace_learn(&pace, 1001);
+    all.spin_ticks = 0;                              /* ranks outnumber CPUs: yields, as bounded */
+    now = wait_pace_budget(&pace, &all);
+    assert_true(now.spin_ticks == 0 && now.yields == 80 && now.yield_ticks == 1000);
+    wait_pace_learn(&pace, 1001);
+    assert_int_equal(wait_pace_budget(&pace, &all).yields, 0);
+}
+
 static uint64_t no_now(void *arg) { (void)arg; fail_msg("asked for the time"); return 0; }
 static int no_sleep(void *arg, const struct futex_word *words, int n, uint64_t ns)
 {
@@ -354,6 +377,7 @@ int main(void)
         cmocka_unit_test_setup(yielding_is_bounded_in_time, fresh),
         cmocka_unit_test_setup(yields_follow_the_sleeps, fresh),
         cmocka_unit_test_setup(turns_spend_the_same_budget, fresh),
+        cmocka_unit_test_setup(pace_is_learned, fresh),
         cmocka_unit_test_setup(slices_of_a_wait, fresh),
         cmocka_unit_test_setup(others_have_their_turn, fresh),
         cmocka_unit_test_setup(whole_words, fresh),
