@@ -718,8 +718,7 @@ typedef struct tutti_queue_figures {
  *     -ENOMEM
  * Example:
  *     tutti_queue *steps;
- *     if (tutti_queue_create(world, 0, NULL, &steps) < 0)
- *         return 1;
+ *     if (tutti_queue_create(world, 0, NULL, &steps) < 0) exit(1);
  *     if (rank == 0) {
  *         tutti_queue_put(steps, "step 1", 6, NULL);
  *     } else {

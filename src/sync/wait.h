@@ -59,9 +59,9 @@ uint32_t wait_yields(const struct wait_budget *budget);
 void wait_slept(struct wait_budget *budget, uint64_t took);
 
 /* Whether it pays to poll for what comes again and again, at a pace that is learned: polls are
- * worth it while things come within `soon` ticks of the wait's beginning, about what a sleep and its
- * wake cost. Each wait says when what it waited for came. One that came later costs a credit, one that
- * came soon gives one. Without credit a waiter sleeps at once. */
+ * worth it while things come within `soon` ticks of the wait's beginning, about what a sleep and
+ * its wake cost. Each wait says when what it waited for came. One that came later costs a credit,
+ * one that came soon gives one. Without credit a waiter sleeps at once. */
 struct wait_pace { uint64_t soon; uint32_t credit; };              /* credit 0 at first */
 enum { PACE_CREDIT = 2 };                                          /* at most */
 void wait_pace_learn(struct wait_pace *pace, uint64_t ticks);

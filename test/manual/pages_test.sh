@@ -17,7 +17,7 @@ ${CC:-cc} -E -P -DTUTTI_NO_SITES -I"$TUTTI_SOURCE/include" - >"$scratch/code" <<
 #include <tutti_uring.h>
 C
 { grep -o 'tutti_[a-z0-9_]*(' "$scratch/code" | tr -d '(' | grep -v '_at$'
-  grep -o '^} tutti_[a-z]*;' "$scratch/code" | tr -d '} ;'
+  grep -o '^} tutti_[a-z_]*;' "$scratch/code" | tr -d '} ;'
 } | sort -u >"$scratch/public"
 (cd "$pages/man3" && ls) | sed 's/[.]3$//' | grep -v '^tutti$' | sort -u >"$scratch/pages"
 for name in $(comm -23 "$scratch/public" "$scratch/pages"); do
