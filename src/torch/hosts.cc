@@ -1,7 +1,7 @@
 /* Whoever comes first does the next operation: the thread that waits for it, or the group's own. So
  * a blocking call costs no second thread, and an asynchronous one goes on without its caller. Cost:
  * a wake of that thread for each call. */
-#include "torch/step.h"
+#include "torch/hosts.h"
 
 #include <errno.h>
 
@@ -159,21 +159,6 @@ int Hosts::handed(const Handle &job, const tutti_call *call)
 {
     *call->work = reinterpret_cast<tutti_work *>(new Handle(job));
     return 0;
-}
-
-int Hosts::put(const char *site, const tutti_call *call, std::function<void(Step &)> body)
-{
-    Handle made = job(site, call);
-    const void *factor = call->factor;
-    made->body = [this, factor, body = std::move(body)](Job &it) {
-        Step step{ *this, it };
-        step.factor = factor;
-        body(step);
-    };
-    std::lock_guard<std::mutex> hold(lock);
-    queue.push_back(made);
-    changed.notify_all();
-    return handed(made, call);
 }
 
 int Hosts::refuse_call(const char *site, const std::string &why)

@@ -136,6 +136,21 @@ Failure Hosts::mismatched(const std::string &report)
 
 /* ---- all ranks alike ---- */
 
+int Hosts::put(const char *site, const tutti_call *call, std::function<void(Step &)> body)
+{
+    Handle made = job(site, call);
+    const void *factor = call->factor;
+    made->body = [this, factor, body = std::move(body)](Job &it) {
+        Step step{ *this, it };
+        step.factor = factor;
+        body(step);
+    };
+    std::lock_guard<std::mutex> hold(lock);
+    queue.push_back(made);
+    changed.notify_all();
+    return handed(made, call);
+}
+
 int Hosts::barrier(const char *site, const tutti_call *k)
 {
     return put(site, k, [this](Step &s) {
@@ -195,6 +210,53 @@ static void divide(void *at, size_t count, tutti_type type, int ranks)
             ((double *)at)[i] /= (double)ranks;
 }
 
+/* An all_reduce of two hosts in chunks: while the leaders exchange one, each host reduces the
+ * next. */
+void Step::reduce_chunks(const Descriptor &d, const Folding &f, const char *in, char *out,
+                         size_t count) const
+{
+    const size_t size = type_size(f.type), chunk = CHUNK_BYTES / size;
+    const Hosted &where = hosts.where;
+    at::Tensor sums[2];
+    Leaders::Rest rest;
+    if (leads())
+        meet(d);
+    auto reduce_here = [&](size_t k) {
+        size_t at = k * chunk, n = std::min(chunk, count - at);
+        if (leads())
+            sums[k % 2] = scratch(4 + k % 2, n * size);
+        tutti_call c = with(true);
+        c.factor = factor;
+        must(tutti_reduce_at(job.site, in + at * size, leads() ? at_of(sums[k % 2]) : nullptr, n,
+                             f.type, f.here, 0, hosts.local, &c));
+    };
+    reduce_here(0);
+    for (size_t k = 0, at = 0; at < count; k++, at += chunk) {
+        size_t n = std::min(chunk, count - at);
+        const at::Tensor &sum = sums[k % 2];
+        at::Tensor others;
+        if (leads()) {
+            others = scratch(6, n * size);
+            across([&](Leaders &l, const Patience &p) {
+                rest = l.start_swap(sum, others, where.mine, p);
+            });
+        }
+        if (at + chunk < count)
+            reduce_here(k + 1);
+        if (leads()) {
+            across([&](Leaders &, const Patience &p) { rest(p); });
+            fold_two(sum, others, where.mine, n, f.type, f.across, f.weights);
+            if (f.divide)
+                divide(at_of(sum), n, f.type, where.size());
+        }
+        tutti_call c = with(true);
+        must(tutti_broadcast_at(job.site, leads() ? at_of(sum) : out + at * size, n, f.type, 0,
+                                hosts.local, &c));
+        if (leads())
+            copy_bytes(out + at * size, at_of(sum), n * size);
+    }
+}
+
 int Hosts::all_reduce_many(const char *site, const void *const send[], void *const recv[],
                            const size_t counts[], int n, tutti_type type, tutti_op op,
                            const tutti_call *k)
@@ -230,6 +292,9 @@ int Hosts::fold_all(const char *what, int root, std::shared_ptr<char[]> kept, co
         }
         const void *in = plain ? from[0] : mine.at.get();
         void *out = plain ? to[0] : mine.at.get();
+        Descriptor d{ what, type, op, root, (int64_t)whole };
+        if (plain && where.number() == 2 && whole * wide > Step::CHUNK_BYTES)
+            return s.reduce_chunks(d, f, (const char *)in, (char *)out, whole);
         tutti_call c = s.with();
         c.factor = s.factor;
         at::Tensor sum;
@@ -238,7 +303,6 @@ int Hosts::fold_all(const char *what, int root, std::shared_ptr<char[]> kept, co
         s.must(tutti_reduce_at(s.job.site, in, s.leads() ? at_of(sum) : nullptr, whole, f.type,
                                f.here, 0, local, &c));
         if (s.leads()) {
-            Descriptor d{ what, type, op, root, (int64_t)whole };
             if (whole * wide <= Step::INLINE_BYTES) {
                 const char *all = s.meet(d, at_of(sum), whole * wide);
                 std::vector<const void *> parts;
@@ -248,7 +312,7 @@ int Hosts::fold_all(const char *what, int root, std::shared_ptr<char[]> kept, co
             } else {
                 s.meet(d);
                 s.across([&](Leaders &l, const Patience &p) {
-                    l.all_reduce(sum, whole, f.type, f.across, f.weights, p);
+                    l.all_reduce(sum, whole, where.mine, f.type, f.across, f.weights, p);
                 });
             }
             if (f.divide && !f.wide)

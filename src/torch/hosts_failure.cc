@@ -3,7 +3,7 @@
  * wait for others looks at both. If nobody says what happened, the hosts that say nothing are to
  * blame: they are named.
  * Cost: while a leader waits, a look at the arena each 50 ms, at the board each 200 ms. */
-#include "torch/step.h"
+#include "torch/hosts.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * What precedes a message between hosts tells its size, so receives of one sender and tag go one
  * after another. Cost: two messages of the engine for one, a thread while it is under way, a copy
  * on each side. */
-#include "torch/step.h"
+#include "torch/hosts.h"
 
 #include <errno.h>
 #include <string.h>

@@ -32,11 +32,33 @@ static std::vector<const void *> parts_of(const at::Tensor &all, int n, size_t s
     return parts;
 }
 
-void Leaders::all_reduce(at::Tensor bytes, size_t count, tutti_type type, tutti_op op,
+Leaders::Rest Leaders::start_swap(at::Tensor bytes, at::Tensor others, int mine,
+                                  const Patience &patience)
+{
+    std::vector<int64_t> sizes(2, bytes.numel());
+    sizes[(size_t)mine] = 0;
+    return start_all_to_all(bytes, sizes, others, sizes, patience);
+}
+
+void fold_two(const at::Tensor &bytes, const at::Tensor &others, int mine, size_t count,
+              tutti_type type, tutti_op op, const std::vector<int> &weights)
+{
+    std::vector<const void *> parts{ bytes.const_data_ptr(), others.const_data_ptr() };
+    if (mine)
+        std::swap(parts[0], parts[1]);
+    fold_parts(bytes.mutable_data_ptr(), parts, count, type, op, weights);
+}
+
+void Leaders::all_reduce(at::Tensor bytes, size_t count, int mine_at, tutti_type type, tutti_op op,
                          const std::vector<int> &weights, const Patience &patience)
 {
     size_t n = (size_t)hosts(), size = type_size(type), whole = count * size;
-    if (n == 2 || whole < ALL_TO_ALL_FROM) {
+    if (n == 2) {
+        at::Tensor others = scratch(2, whole);
+        start_swap(bytes, others, mine_at, patience)(patience);
+        return fold_two(bytes, others, mine_at, count, type, op, weights);
+    }
+    if (whole < ALL_TO_ALL_FROM) {
         at::Tensor all = scratch(2, n * whole);
         all_gather(bytes, all, patience);
         return fold_parts(bytes.mutable_data_ptr(), parts_of(all, (int)n, whole), count, type, op,

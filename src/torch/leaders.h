@@ -32,12 +32,21 @@ public:
     virtual int hosts() const = 0;
     virtual void all_gather(at::Tensor mine, at::Tensor all, const Patience &) = 0;
     virtual void broadcast(at::Tensor bytes, int root, const Patience &) = 0;
-    /* of each host to each, in the order of hosts */
-    virtual void all_to_all(at::Tensor send, const std::vector<int64_t> &sends, at::Tensor recv,
-                            const std::vector<int64_t> &recvs, const Patience &) = 0;
+    /* of each host to each, in the order of hosts; the function that is returned waits for it */
+    using Rest = std::function<void(const Patience &)>;
+    virtual Rest start_all_to_all(at::Tensor send, const std::vector<int64_t> &sends,
+                                  at::Tensor recv, const std::vector<int64_t> &recvs,
+                                  const Patience &) = 0;
+    void all_to_all(at::Tensor send, const std::vector<int64_t> &sends, at::Tensor recv,
+                    const std::vector<int64_t> &recvs, const Patience &patience)
+    {
+        start_all_to_all(send, sends, recv, recvs, patience)(patience);
+    }
+    /* Of two hosts: starts to give these bytes to the other one for its own. */
+    Rest start_swap(at::Tensor bytes, at::Tensor others, int mine, const Patience &);
     /* The three below have a fixed order of folding, host by host: the same bits in each run, and
      * by each way. weights: leaders_fold.h */
-    virtual void all_reduce(at::Tensor bytes, size_t count, tutti_type, tutti_op,
+    virtual void all_reduce(at::Tensor bytes, size_t count, int mine, tutti_type, tutti_op,
                             const std::vector<int> &weights, const Patience &);
     /* blocks: the elements of each host; result: those of this one */
     virtual void reduce_scatter(at::Tensor bytes, const std::vector<size_t> &blocks, int mine,
@@ -51,6 +60,10 @@ public:
 protected:
     std::vector<at::Tensor> buffers;
 };
+
+/* Of two hosts: folds what the other one gave into these bytes, in the order of hosts. */
+void fold_two(const at::Tensor &bytes, const at::Tensor &others, int mine, size_t count, tutti_type,
+              tutti_op, const std::vector<int> &weights);
 
 /* Messages between ranks of different hosts. */
 class Messenger {

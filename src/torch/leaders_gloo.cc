@@ -91,13 +91,14 @@ public:
         finish_gloo(gloo->broadcast(one, o), patience);
     }
 
-    void all_to_all(at::Tensor send, const std::vector<int64_t> &sends, at::Tensor recv,
-                    const std::vector<int64_t> &recvs, const Patience &patience) override
+    Rest start_all_to_all(at::Tensor send, const std::vector<int64_t> &sends, at::Tensor recv,
+                          const std::vector<int64_t> &recvs, const Patience &patience) override
     {
         c10d::AllToAllOptions o;
         o.timeout = gloo_limit(patience);
         std::vector<int64_t> in = sends, out = recvs;
-        finish_gloo(gloo->alltoall_base(recv, send, out, in, o), patience);
+        auto work = gloo->alltoall_base(recv, send, out, in, o);
+        return [work](const Patience &p) { finish_gloo(work, p); };
     }
 
     void abort() override { gloo.abort(); }

@@ -16,6 +16,8 @@ struct Descriptor {
     int64_t count = -1;
 };
 
+struct Folding;                         /* how a reduction is divided between host and leaders */
+
 struct Step {
     Hosts &hosts;
     Job &job;
@@ -50,6 +52,9 @@ struct Step {
      * what host h gave at h * INLINE_STEP; it lasts until the next meeting. */
     static const size_t INLINE_BYTES = 896, INLINE_STEP = 1024;
     const char *meet(const Descriptor &, const void *payload = nullptr, size_t bytes = 0) const;
+    static const size_t CHUNK_BYTES = 1 << 20;
+    void reduce_chunks(const Descriptor &, const Folding &, const char *in, char *out,
+                       size_t count) const;
     /* of each host to each, one number */
     std::vector<int64_t> swap_sizes(const std::vector<int64_t> &sizes) const;
     /* of all_to_all: what the ranks here give to other hosts, what comes back for each */
