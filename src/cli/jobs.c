@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { PAUSE_NS = 10000000 };           /* between the two looks; both together stay below 50 ms */
+enum { FIND_AGAIN_NS = 1000000000 };
 
 /* The processes that hold one arena: file[0 … n). */
 struct holders { const struct proc_file *file; size_t n; uint64_t namespace; };
@@ -272,15 +273,37 @@ static int jobs_look_at(struct seen_jobs *j, const struct proc_files *s, const c
     return error;
 }
 
-int jobs_look(struct seen_jobs *j, const char *only, uint64_t stuck_ns)
+/* Keeps the files of the jobs that were shown. */
+static void jobs_narrow(struct proc_files *s, const struct seen_jobs *j)
 {
-    struct proc_files s;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < j->n; k++)
+            if (s->at[i].device == j->at[k].device && s->at[i].inode == j->at[k].inode) {
+                s->at[kept++] = s->at[i];
+                break;
+            }
+    s->n = kept;
+}
+
+int jobs_look(struct seen_jobs *j, struct known_jobs *k, const char *only, uint64_t stuck_ns)
+{
+    uint64_t now = clock_ns();
     if (only && held_job_is_box(only))
         return jobs_read_box(j, only, stuck_ns);
-    int error = jobs_find(&s);
+    if (k->files.n && now - k->found_ns < FIND_AGAIN_NS) {
+        int error = jobs_look_at(j, &k->files, only, stuck_ns);
+        if (error || j->n)
+            return error;
+        jobs_drop(j);                                /* it has ended, or has other processes */
+    }
+    proc_files_free(&k->files);
+    int error = jobs_find(&k->files);
     if (!error)
-        error = jobs_look_at(j, &s, only, stuck_ns);
-    proc_files_free(&s);
+        error = jobs_look_at(j, &k->files, only, stuck_ns);
+    if (!error && only)
+        jobs_narrow(&k->files, j);
+    k->found_ns = now;
     return error;
 }
 

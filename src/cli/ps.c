@@ -118,9 +118,10 @@ static void show(const struct wish_ps *w, const struct seen_jobs *j, uint64_t pa
 static int watch(const struct wish_ps *w)
 {
     struct seen_jobs before = { 0 }, now;
+    struct known_jobs known = { 0 };
     bool screen = isatty(STDOUT_FILENO) && !w->json && !w->prometheus;
     for (;;) {
-        int error = jobs_look(&now, w->job, w->stuck_ns);
+        int error = jobs_look(&now, &known, w->job, w->stuck_ns);
         if (error)
             return ps_failed("ps", error);
         jobs_compare(&now, &before);
@@ -136,6 +137,7 @@ static int watch(const struct wish_ps *w)
         nanosleep(&pause, NULL);
     }
     jobs_drop(&before);
+    proc_files_free(&known.files);
     return LOOK_FAILED;
 }
 
