@@ -28,8 +28,7 @@ FAKE_HOOKS(FAKE_HOOK_PROTOTYPE_)
 enum {
     DEVICES_MOST = 8, CONTEXTS_MOST = 16, STREAMS_MOST = 64, PEERS_MOST = 8, RANGES_MOST = 1024,
     PAGE = 4096, ALIGN = 512, CONTEXTS_DEEP = 16, GRANULE = 2 << 20, OPENS_MOST = 32,
-    PENDING_MOST = 256,
-    OP_RANGES = 68, DEPS_MOST = STREAMS_MOST + 2, CALLS_MOST = 128,
+    PENDING_MOST = 256, OP_RANGES = 68, DEPS_MOST = STREAMS_MOST + 2, CALLS_MOST = 128,
 };
 
 /* Who has seen what: operation seen[s] of stream s, and all before it, has ended before what this
