@@ -29,6 +29,7 @@ enum { PATIENCE_MS = 20000, GRACE_MS = 1000, PULSE_ROOM = 256 };
 
 static const char help[] =
     "usage: tutti doctor [--timeout TIME]\n"
+    "       tutti doctor --gpu [--json] [--timeout TIME]\n"
     "       tutti doctor --tune [--dry-run] [--seconds N]\n"
     "\n"
     "Prints what this machine and this environment have for the ranks of a job\n"
@@ -46,6 +47,10 @@ static const char help[] =
     "to do about it. It is found out by trying, in processes that end with the\n"
     "command. No GPU is no fault: buffers of the host need none.\n"
     "\n"
+    "--gpu lets each GPU read each other one's memory, by a copy and by a kernel,\n"
+    "and prints which pairs read what is there and how fast, and of the others why\n"
+    "not and what to change; and on which NUMA node each GPU is.\n"
+    "\n"
     "--tune measures, with ranks of its own, where another algorithm is clearly\n"
     "faster here than the one that is built in, and writes that to a file which\n"
     "jobs of this user on this machine go by from then on. Let the machine be\n"
@@ -53,6 +58,8 @@ static const char help[] =
     "\n"
     "  --timeout TIME   how long a driver may take over one question, as 30s or\n"
     "                   2min; default: 20s\n"
+    "  --gpu            only the GPUs, in pairs\n"
+    "  --json           with --gpu: as JSON\n"
     "  --tune           measure, and write ~/.config/tutti/rules, or the file that\n"
     "                   TUTTI_TUNED names\n"
     "  --dry-run        measure, and write nothing\n"
@@ -168,22 +175,28 @@ static bool reap(pid_t pid, int *status, int64_t ms)
     }
 }
 
-static int hangs(pid_t pid, const struct pulse *pulse, int64_t ms)
+/* pairs: what is printed of pairs, "text" or "json"; NULL: of roads. */
+static int hangs(pid_t pid, const struct pulse *pulse, int64_t ms, const char *pairs)
 {
     char words[40];
     int status;
     struct text time = TEXT_IN(words);
     text_add_duration(&time, (uint64_t)ms * 1000000);
-    printf("GPU: the driver hangs: no answer for %s, asked for %s\n"
-           "  its process is ended; --timeout gives it longer\n",
-           words, pulse->line[0] ? pulse->line : "its beginning");
+    if (pairs && !strcmp(pairs, "json"))
+        printf("{\"gpus\": [], \"pairs\": [], \"reason\": \"the driver hangs: no answer for %s, "
+               "asked for %s\", \"wrong\": 1}\n",
+               words, pulse->line[0] ? pulse->line : "its beginning");
+    else
+        printf("GPU: the driver hangs: no answer for %s, asked for %s\n"
+               "  its process is ended; --timeout gives it longer\n",
+               words, pulse->line[0] ? pulse->line : "its beginning");
     fflush(stdout);
     kill(pid, SIGKILL);
     reap(pid, &status, GRACE_MS);               /* one that hangs in the kernel does not die */
     return 1;
 }
 
-static int watch_over(int64_t ms)
+static int watch_over(int64_t ms, const char *pairs)
 {
     int fds[2], status = 0;
     pid_t pid;
@@ -198,7 +211,9 @@ static int watch_over(int64_t ms)
         /* dup2 onto itself would keep the close-on-exec flag: the new process would start without
          * its pipe */
         int moved = fds[1] == DOCTOR_PULSE_FD ? fcntl(fds[1], F_SETFD, 0) : 0;
-        error = moved < 0 ? -errno : doctor_start(&pid, DOCTOR_ASK, NULL, map, 1);
+        error = moved < 0
+            ? -errno
+            : doctor_start(&pid, pairs ? DOCTOR_PAIRS : DOCTOR_ASK, pairs, map, 1);
         close(fds[1]);
     }
     if (error < 0) {
@@ -208,7 +223,7 @@ static int watch_over(int64_t ms)
     bool ended = listen_to(fds[0], &pulse, ms) && reap(pid, &status, ms);
     close(fds[0]);
     if (!ended)
-        return hangs(pid, &pulse, ms);
+        return hangs(pid, &pulse, ms, pairs);
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
     printf("GPU: the driver has ended our process by signal %d, asked for %s\n", WTERMSIG(status),
@@ -221,10 +236,11 @@ static int watch_over(int64_t ms)
 static const struct option options[] = {
     { "timeout", required_argument, NULL, 't' }, { "tune", no_argument, NULL, 'u' },
     { "dry-run", no_argument, NULL, 'd' }, { "seconds", required_argument, NULL, 's' },
+    { "gpu", no_argument, NULL, 'g' }, { "json", no_argument, NULL, 'j' },
     { "help", no_argument, NULL, 'h' }, { NULL, 0, NULL, 0 },
 };
 
-struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed, help; };
+struct wishes { int64_t timeout_ms, seconds; bool tune, dry, timed, gpu, json, help; };
 
 static int take_timeout(struct wishes *w, const char *s)
 {
@@ -251,6 +267,8 @@ static int take_option(struct wishes *w, int option)
     case 's': return take_seconds(w, optarg);
     case 'u': w->tune = true; return 0;
     case 'd': w->dry = true; return 0;
+    case 'g': w->gpu = true; return 0;
+    case 'j': w->json = true; return 0;
     default: w->help = true; return 0;
     }
 }
@@ -263,6 +281,10 @@ int verb_doctor(int argc, char **argv)
         return doctor_ask();
     if (argc == 3 && !strcmp(argv[1], DOCTOR_OPEN))
         return doctor_open(atoi(argv[2]));
+    if (argc == 3 && !strcmp(argv[1], DOCTOR_PAIRS))
+        return doctor_pairs(!strcmp(argv[2], "json"));
+    if (argc == 3 && !strcmp(argv[1], DOCTOR_READ))
+        return doctor_reader(atoi(argv[2]));
     const struct option_words words = { "tutti doctor", ":h", options, argc, argv };
     for (int option; (option = option_next(&words)) != OPTION_END;) {
         int status = option == OPTION_REFUSED ? VERB_USAGE : take_option(&w, option);
@@ -277,9 +299,15 @@ int verb_doctor(int argc, char **argv)
         return verb_refuse("doctor", "it takes no arguments, as '%.40s'", argv[optind]);
     if (!w.tune && (w.dry || w.timed))
         return verb_refuse("doctor", "%s goes with --tune", w.dry ? "--dry-run" : "--seconds");
+    if (w.json && !w.gpu)
+        return verb_refuse("doctor", "--json goes with --gpu");
+    if (w.gpu && w.tune)
+        return verb_refuse("doctor", "--gpu and --tune are two commands");
+    if (w.gpu)
+        return watch_over(w.timeout_ms, w.json ? "json" : "text");
     if (w.tune)
         return doctor_tune((int)w.seconds, w.dry);
     doctor_host(&d);
-    d.wrong += watch_over(w.timeout_ms);
+    d.wrong += watch_over(w.timeout_ms, NULL);
     return doctor_end(&d);
 }

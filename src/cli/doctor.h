@@ -7,10 +7,13 @@
  *   the first     prints what the host has (doctor_host.c and the files of its sections), and that
  *                 the second has died or hangs (doctor.c)
  *   the second    asks the driver as a rank would, and prints (doctor_gpu.c, doctor_road.c)
- *   the third     one for each GPU: opens the memory that the second offers (doctor_open.c) */
+ *   the third     one for each GPU: opens the memory that the second offers (doctor_open.c)
+ * With --gpu the second prints the matrix of pairs (doctor_pairs.c), and the third reads what it
+ * opens, and times it (doctor_reader.c). */
 #ifndef TUTTI_CLI_DOCTOR_H
 #define TUTTI_CLI_DOCTOR_H
 
+#include "base/text.h"
 #include "cli/doctor_say.h"
 #include "gpu/driver.h"
 
@@ -22,6 +25,8 @@ enum { DOCTOR_PULSE_FD = 3 };       /* the second writes each question here, a l
 
 #define DOCTOR_ASK "--ask"  /* command lines of the second and the third: doctor --open DEVICE */
 #define DOCTOR_OPEN "--open"
+#define DOCTOR_PAIRS "--pairs"              /* the same of --gpu: doctor --pairs text|json */
+#define DOCTOR_READ "--read"
 
 /* One GPU as the second process has it. words: the reason, if there is no context or no memory to
  * share. */
@@ -36,7 +41,24 @@ struct doctor_gpu {
 
 /* The third process reads this from its standard input. It writes "PEER ERROR WORDS" to its
  * standard output for each peer; no words: opened. */
-struct doctor_offer { int gpus; struct { int shared; CUipcMemHandle handle; } gpu[DOCTOR_GPUS]; };
+struct doctor_offer {
+    int gpus;
+    uint64_t nonce[DOCTOR_GPUS];                     /* of --gpu: of what is written there */
+    struct { int shared; CUipcMemHandle handle; } gpu[DOCTOR_GPUS];
+};
+
+/* What becomes of one GPU's reading another one's memory. */
+enum doctor_pair {
+    PAIR_READS, PAIR_OTHER_BYTES, PAIR_NEVER_ENDS, PAIR_NO_ACCESS, PAIR_CLOSED, PAIR_UNSUPPORTED,
+    PAIR_UNKNOWN
+};
+enum { DOCTOR_PAIR_BYTES = 16 << 20, DOCTOR_NUMBERS = 1024 };      /* numbers: the first of them */
+
+/* A float from 1 to 2: a fold of it alone gives it back bit for bit. */
+static inline uint32_t doctor_number(uint64_t nonce, uint32_t i)
+{
+    return UINT32_C(0x3f800000) | (uint32_t)(text_hash(&i, sizeof i, nonce) & 0x7fffff);
+}
 
 /* The result of trying a road. fault: the machine should be able to do it and cannot; not merely
  * unsupported. dead: the failure has ended the context. */
@@ -63,6 +85,8 @@ void doctor_rules(struct doctor *d);
 
 int doctor_ask(void);                                /* the second process: the exit status */
 int doctor_open(int device);                         /* the third */
+int doctor_pairs(bool json);                         /* the second and the third of --gpu */
+int doctor_reader(int device);
 
 /* doctor_road.c: roads that the second process tries alone. */
 void doctor_pinned(const struct driver *driver, const struct doctor_gpu *gpu, int ordinal,

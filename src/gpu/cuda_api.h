@@ -117,6 +117,7 @@ enum {                                               /* cuDeviceGetAttribute */
     CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
     CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
+    CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134,          /* since R535 (CUDA 12.2) */
 };
 
 enum {                                      /* cuPointerGetAttribute; behind each what it writes */

@@ -6,7 +6,9 @@
 
 #include <dlfcn.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 struct cuda_api cu;
 struct cuda_more cu_more;
@@ -33,6 +37,9 @@ static void must(int condition, const char *what)
 void cases_with(char **argv, const char *folder)
 {
     char path[4096];
+    const char *only = getenv("TUTTI_TEST_ONLY");
+    if (only)
+        cmocka_set_test_filter(only);
     if (case_real()) {
         /* held streams and ours are to have a queue each */
         must(setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1) == 0, "setenv");

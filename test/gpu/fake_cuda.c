@@ -17,6 +17,7 @@
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
  *   FAKE_CUDA_PAGE=n         what the host's kernel pins at a time; 4096 by default
+ *   FAKE_CUDA_NUMA=n         the host's NUMA node of all GPUs; none by default
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
  *   FAKE_CUDA_DRAIN=0        cuMemFree, cuIpcCloseMemHandle and cuModuleUnload do not wait for all
  *                            that is under way in the context, as an H100's driver does; threads
@@ -237,6 +238,10 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     ENTER;
     if (!is_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID && getenv("FAKE_CUDA_NUMA")) {
+        *value = (int)environment("FAKE_CUDA_NUMA", -1);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i][0] == attribute) {
             bool exclusive = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
