@@ -242,6 +242,19 @@ def strided(rank, size):
         same(read(row), ramp(600, r).view(20, 30).t())
 
 
+def blocks_its_stream(rank, size):
+    """What PyTorch 2.9 has for backends that the CPU drives: here it waits as wait() does, so the
+    result is in place for every stream."""
+    if not hasattr(dist.Work, "block_current_stream"):
+        return
+    dense, turned = late(ramp(1000, rank)), late(ramp(600, rank).view(20, 30)).t()
+    for mine, n, shape in ((dense, 1000, lambda x: x), (turned, 600, lambda x: x.view(20, 30).t())):
+        work = dist.all_reduce(mine, async_op=True)
+        work.block_current_stream()
+        same(read(mine), shape(sum(ramp(n, r) for r in range(size))))
+        check(work.is_completed(), "it has ended")
+
+
 def beside_the_host(rank, size):
     """One rank's tensor on the device, the others' in host memory; and both kinds by turns."""
     host = ramp(1000, rank)
@@ -512,6 +525,7 @@ class Cuda(Case):
         self.each(2, devices, own_stream(devices))
 
     def test_streams(self):
+        self.each(2, blocks_its_stream, own_stream(blocks_its_stream))
         self.each(2, current_stream, no_other_stream, stream_of_each_thread, receive_in_its_stream)
 
     def test_futures(self):

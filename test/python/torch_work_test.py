@@ -186,6 +186,8 @@ def rethrown(rank, size):
               work.exception())
         raises(tutti.RankDied, work.result)
         raises(tutti.RankDied, work.synchronize)
+        if hasattr(work, "block_current_stream"):
+            raises(tutti.RankDied, work.block_current_stream)
     for _ in range(2):
         raises(tutti.RankDied, future.wait)
         raises(tutti.RankDied, future.value)
