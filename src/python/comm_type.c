@@ -7,6 +7,7 @@
 #include "python/comm_type.h"
 
 #include "python/fail.h"
+#include "python/feed.h"
 #include "python/methods.h"
 #include "python/object.h"
 #include "python/ops.h"
@@ -334,6 +335,7 @@ static PyMethodDef comm_methods[] = {
     OBJECT_METHOD("_save", shown_save, METH_VARARGS, NULL),
     OBJECT_METHOD("_give", shown_give, METH_O, NULL),
     OBJECT_METHOD("_view", shown_view, METH_VARARGS, NULL),
+    OBJECT_METHOD("_queue", feed_create, METH_VARARGS, NULL),
     { 0 }
 };
 

@@ -2,6 +2,7 @@
  * names, the texts and the defaults. */
 #include "python/comm_type.h"
 #include "python/ended.h"
+#include "python/feed.h"
 #include "python/object.h"
 #include "python/ops.h"
 #include "python/shown.h"
@@ -34,7 +35,8 @@ PyMODINIT_FUNC PyInit__tutti(void)
     if (!module)
         return NULL;
     int (*const setups[])(PyObject *) = {
-        site_setup, table_setup, comm_setup, work_setup, ended_setup, ops_setup, shown_setup
+        site_setup, table_setup, comm_setup, work_setup, ended_setup, ops_setup, shown_setup,
+        feed_setup
     };
     for (size_t i = 0; module && i < sizeof setups / sizeof *setups; i++)
         if (setups[i](module) < 0)

@@ -21,7 +21,9 @@ from ._default import *
 from ._default import set as set
 from ._op import Op
 from .comm import ANY, Comm, Message
-from .errors import Aborted, Deadlock, Error, Invalid, Mismatch, RankDied, Timeout
+from ._queue import Queue
+from .errors import (Aborted, Closed, Deadlock, Error, Invalid, Mismatch, RankDied,
+                     Timeout)
 from ._why import why
 from .work import Work
 from .world import init, spawn
@@ -31,7 +33,7 @@ _tutti.set_work(Work)
 
 __version__: str = _tutti.version()
 
-__all__ = ["ANY", "Aborted", "Comm", "Deadlock", "Error", "Invalid", "Message", "Mismatch", "Op",
-           "RankDied", "Timeout", "Work", "init",
+__all__ = ["ANY", "Aborted", "Closed", "Comm", "Deadlock", "Error", "Invalid", "Message",
+           "Mismatch", "Op", "Queue", "RankDied", "Timeout", "Work", "init",
            "spawn", "why"]
 __all__ += _default.__all__

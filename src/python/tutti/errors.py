@@ -48,6 +48,10 @@ class Deadlock(Error):
     """The ranks wait for each other in a cycle; the report says who waits where for which rank."""
 
 
+class Closed(Error):
+    """The queue is closed: by this rank; or by the writer, and all is read; or by all readers."""
+
+
 class Invalid(Error, ValueError):
     """An argument was refused before any memory was touched."""
 
@@ -58,6 +62,7 @@ _classes = {
     _errno.ETIMEDOUT: Timeout,
     _errno.ECANCELED: Aborted,
     _errno.EDEADLK: Deadlock,
+    _errno.ESHUTDOWN: Closed,
     _errno.EINVAL: Invalid,
 }
 

@@ -15,9 +15,10 @@ from .comm import Comm
 from .inside import set_package
 from .binding import Library
 from .methods import ops_close
+from .queue import Queue
 from .work import Work
 
-__all__ = ["KINDS", "Comm", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library",
+__all__ = ["KINDS", "Comm", "Queue", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library",
            "ops_close", "set_package", "set_work",
            "version"]
 

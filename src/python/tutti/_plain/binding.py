@@ -22,7 +22,9 @@ _FUNCTIONS = {
     "compare_set_at": "sppnpnp", "delete_at": "spp", "probe_at": "siippp", "alloc": "p:np",
     "free": "pp", "handle": "ppp", "view_readonly": "p:Qp", "load_at": "sppppp",
     "save_at": "sppnpp", "strerror": "p:i", "explain": "p:p", "fault": "pp", "stats": "pp",
-    "op_create_at": "spipp", "op_free_at": "spp",
+    "op_create_at": "spipp", "op_free_at": "spp", "queue_create_at": "spipp",
+    "queue_put_v_at": "spppip", "queue_look_at": "sppp", "queue_release": "pp", "queue_close": "p",
+    "queue_free": "p", "queue_comm": "p:p", "queue_stats": "pp",
 }
 
 
@@ -43,6 +45,19 @@ class Options(ctypes.Structure):
                 ("span_bytes", ctypes.c_size_t), ("interrupt", ctypes.c_void_p),
                 ("interrupt_arg", ctypes.c_void_p), ("progress", ctypes.c_void_p),
                 ("progress_arg", ctypes.c_void_p), ("reserved", ctypes.c_uint64 * 4)]
+
+
+class QueueOptions(ctypes.Structure):
+    """tutti_queue_options"""
+
+    _fields_ = [("room", ctypes.c_size_t), ("flags", ctypes.c_uint),
+                ("reserved", ctypes.c_uint64 * 4)]
+
+
+class QueueMessage(ctypes.Structure):
+    """tutti_queue_message"""
+
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("hold", ctypes.c_uint64)]
 
 
 class Message(ctypes.Structure):

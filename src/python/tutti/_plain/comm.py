@@ -12,7 +12,7 @@ from .. import errors
 from .._number import SIZE, whole
 from . import calls, inside
 from .calls import ROWS, Flight
-from .binding import Call, Library, Message, Options
+from .binding import Call, Library, Message, Options, QueueOptions
 from .methods import Methods, text_of
 from .side import AS_BYTES
 from .work import Work
@@ -195,6 +195,16 @@ class Comm(Methods):
         self._check(self._run(name, inside.site(), self._open(), *args, ctypes.addressof(made),
                               undo=undo))
         return type(self)()._begin(self._library, made.value, self._root()) if made.value else None
+
+    def _queue(self, made: Any, writer: int, room: int, flags: int) -> Any:
+        handle, options = ctypes.c_void_p(), QueueOptions(room, flags)
+
+        def undo(result: int) -> None:
+            if handle.value:
+                self._library.queue_free(handle.value)
+        self._check(self._run("queue_create_at", inside.site(), self._open(), writer,
+                              ctypes.addressof(options), ctypes.addressof(handle), undo=undo))
+        return made()._begin(self._root(), handle.value)
 
     def _split(self, color: int, key: int) -> Any:
         return self._child("comm_split_at", color, key)

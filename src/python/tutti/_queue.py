@@ -1,0 +1,189 @@
+"""Queue: what one rank puts, all others of a comm get. Objects are pickled once, with protocol 5:
+buffers (NumPy arrays, PickleBuffer, torch tensors of the CPU) go beside the pickle, without a copy
+on the way in but the one into the queue."""
+import asyncio
+import errno
+import io
+import pickle
+import queue as _std
+import struct
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterator, List, NamedTuple, Optional
+
+from . import _worlds
+from ._core import core as _tutti
+from ._number import INT, SIZE, milliseconds, whole
+from .comm import Comm
+from .errors import Aborted, Closed, Error
+
+_TRY, _REFUSE, _GO_ON = 2, 1, 2
+_STEP = 16                                  # alignment of the buffers in a message
+
+
+class QueueFigures(NamedTuple):
+    """Of this end of a queue; tutti_queue_figures in tutti.h says what each is."""
+
+    messages: int
+    bytes: int
+    waits: int
+    sleeps: int
+    wakes: int
+    behind: int
+    room: int
+    held: int
+    lost: int
+
+
+def _tensor(data: Any, dtype: str, shape: Any) -> Any:
+    import torch
+    return torch.frombuffer(data, dtype=getattr(torch, dtype)).reshape(shape)
+
+
+class _Pickler(pickle.Pickler):
+    """Where torch is loaded: its plain tensors of the CPU as buffers."""
+
+    def reducer_override(self, value: Any) -> Any:
+        torch: Any = sys.modules.get("torch")
+        if (torch is None or type(value) is not torch.Tensor or value.device.type != "cpu"
+                or value.layout is not torch.strided or value.requires_grad
+                or not value.is_contiguous() or not value.numel() or value.is_quantized):
+            return NotImplemented
+        raw = value.reshape(-1).view(torch.uint8).numpy()
+        return _tensor, (pickle.PickleBuffer(raw), str(value.dtype)[6:], tuple(value.shape))
+
+
+def _parts(value: Any) -> Any:
+    """The message: the number of buffers, the length of the pickle and of each buffer; the pickle;
+    the buffers, each at a multiple of _STEP."""
+    buffers: List[Any] = []
+    if "torch" in sys.modules:
+        stream = io.BytesIO()
+        _Pickler(stream, 5, buffer_callback=buffers.append).dump(value)
+        data: Any = stream.getbuffer()
+    else:
+        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    raws = [buffer.raw() for buffer in buffers]
+    head = struct.pack(f"={len(raws) + 2}Q", len(raws), len(data), *[raw.nbytes for raw in raws])
+    parts, at = [head, data], len(head) + len(data)
+    for raw in raws:
+        parts += [bytes(-at % _STEP), raw]
+        at += -at % _STEP + raw.nbytes
+    return tuple(parts)
+
+
+def _value(message: Any, copy: bool) -> Any:
+    view = memoryview(message).cast("B")
+    count, length = struct.unpack_from("=2Q", view)
+    if count and copy:
+        view = memoryview(bytearray(view))
+    lengths = struct.unpack_from(f"={count}Q", view, 16)
+    at = 16 + 8 * count
+    data, at, buffers = view[at:at + length], at + length, []
+    for length in lengths:
+        at += -at % _STEP
+        buffers.append(view[at:at + length])
+        at += length
+    return pickle.loads(data, buffers=buffers)
+
+
+class Queue(_tutti.Queue):
+    """A broadcast queue of a comm's ranks: rank `writer` puts, every other rank gets each object,
+    in order. Made by all ranks of the comm at the same time.
+
+    comm: default the world. room: bytes of the ring (default 8 MiB). refuse: put() raises
+    queue.Full instead of waiting. go_on: put() goes on without readers that die; else it raises
+    RankDied.
+
+    get() sleeps when nothing comes, and polls only while objects come within some 50 µs. It has no
+    deadline unless one is given: a reader may idle for days. If the writer dies, readers get all
+    that it had put, then RankDied.
+    """
+
+    def __new__(cls, comm: Optional[Comm] = None, writer: int = 0, *, room: int = 0,
+                refuse: bool = False, go_on: bool = False) -> "Queue":
+        comm = _worlds.current() if comm is None else comm
+        made = comm._queue(cls, whole("Queue: writer", writer, INT),
+                           whole("Queue: room", room, SIZE),
+                           (_REFUSE if refuse else 0) | (_GO_ON if go_on else 0))
+        made._writer = writer
+        return made
+
+    _writer: int
+    _closed = False
+    _pool: Optional[ThreadPoolExecutor] = None
+
+    @property
+    def writer(self) -> int:
+        """The rank that puts."""
+        return self._writer
+
+    def _failed(self, error: Error) -> Exception:
+        """What to raise for an error of the library."""
+        if self._closed and isinstance(error, Aborted):
+            return Closed("this queue is closed", errno.ESHUTDOWN)
+        if error.errno == errno.EAGAIN:
+            return _std.Full() if self.rank == self._writer else _std.Empty()
+        return error
+
+    def put(self, value: Any, timeout: Optional[float] = None, *, block: bool = True) -> None:
+        """Puts an object for all readers. Waits while the queue is full: for `timeout` seconds,
+        None: without end. block=False: raises queue.Full instead."""
+        try:
+            self._put(_parts(value), milliseconds(timeout), 0 if block else _TRY)
+        except Error as error:
+            raise self._failed(error) from None
+
+    def get(self, timeout: Optional[float] = None, *, block: bool = True,
+            copy: bool = True) -> Any:
+        """The next object; None for `timeout`: waits without end. block=False: raises queue.Empty
+        if there is none.
+
+        copy=False: arrays in it can only be read, and show the queue's memory; the writer gets no
+        further than the queue's room beyond the oldest that is still there.
+        """
+        try:
+            return _value(self._look(milliseconds(timeout), 0 if block else _TRY), copy)
+        except Error as error:
+            raise self._failed(error) from None
+
+    async def aget(self, timeout: Optional[float] = None, *, copy: bool = True) -> Any:
+        """get() for asyncio: waits in a thread of the queue's own, which costs some 50 to 100 µs
+        more than get(). A task that is cancelled leaves its object for nobody: use close()."""
+        try:
+            return self.get(block=False, copy=copy)
+        except _std.Empty:
+            pass
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "tutti-queue")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: self.get(timeout, copy=copy))
+
+    def __iter__(self) -> Iterator[Any]:
+        """All objects to come, until the queue is closed."""
+        while True:
+            try:
+                value = self.get()
+            except Closed:
+                return
+            yield value
+
+    def close(self) -> None:
+        """Ends this rank's part; any thread. A get() or put() under way here raises Closed. If this
+        is the writer, the readers get what was put, then Closed. If it is a reader, the writer
+        goes on without it."""
+        self._closed = True
+        self._close()
+        pool, self._pool = self._pool, None
+        if pool:
+            pool.shutdown(wait=False)
+
+    def figures(self) -> QueueFigures:
+        """Messages, bytes, waits, sleeps … of this end."""
+        return QueueFigures(*self._figures())
+
+    def __enter__(self) -> "Queue":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
