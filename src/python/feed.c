@@ -1,6 +1,6 @@
-/* A message that a reader looks at is an object with a read-only buffer; it is released when nothing
- * shows it any more. Until then finalize() of the world is refused, as for all memory of the arena.
- * Cost: one small object a message. */
+/* A message that a reader looks at is an object with a read-only buffer. It is released when
+ * nothing shows it any more. Until then finalize() of the world is refused, as for all memory of
+ * the arena. Cost: one small object a message. */
 #include "python/feed.h"
 
 #include "python/fail.h"

@@ -3,9 +3,9 @@
 import asyncio
 import collections
 import pickle
+import os
 import queue
 import signal
-import os
 import threading
 import time
 import unittest
@@ -92,7 +92,7 @@ class Queues(Case):
             self.assertRaises(tutti.Timeout, q.get, timeout=0.02)
         world.barrier()
         q.close()
-        self.assertRaises(tutti.Closed, q.put if ME == 0 else q.get, *[1][ME != 0:])
+        self.assertRaises(tutti.Closed, *((q.put, 1) if ME == 0 else (q.get,)))
 
     def test_close_by_a_thread(self):
         q = tutti.Queue()
@@ -163,8 +163,10 @@ class Queues(Case):
         self.assertRaises(tutti.Invalid, tutti.Queue, world, 1 << 40)
         self.assertRaises(tutti.Mismatch, tutti.Queue, world, 0, room=4096 << ME)
         q = tutti.Queue()
-        self.assertRaises(tutti.Invalid, q.get if ME == 0 else q.put, *[1][ME == 0:])
+        self.assertRaises(tutti.Invalid, *((q.get,) if ME == 0 else (q.put, 1)))
         world.barrier()
 
 
-main()
+
+if __name__ == "__main__":
+    main()

@@ -18,8 +18,8 @@ from .methods import ops_close
 from .queue import Queue
 from .work import Work
 
-__all__ = ["KINDS", "Comm", "Queue", "Work", "ended", "ended_listen", "ended_wake", "init", "open_library",
-           "ops_close", "set_package", "set_work",
+__all__ = ["KINDS", "Comm", "Queue", "Work", "ended", "ended_listen", "ended_wake", "init",
+           "open_library", "ops_close", "set_package", "set_work",
            "version"]
 
 _library: Optional[Library] = None

@@ -204,7 +204,8 @@ class Comm(Methods):
                 self._library.queue_free(handle.value)
         self._check(self._run("queue_create_at", inside.site(), self._open(), writer,
                               ctypes.addressof(options), ctypes.addressof(handle), undo=undo))
-        return made()._begin(self._root(), handle.value)
+        queue: Any = object.__new__(made)
+        return queue._begin(self._root(), handle.value)
 
     def _split(self, color: int, key: int) -> Any:
         return self._child("comm_split_at", color, key)

@@ -67,7 +67,7 @@ class Queue:
         shown.queue = self                  # type: ignore[attr-defined]  # lives as long as it
         self._world._regions += 1
         weakref.finalize(shown, _give, self._world, handle, message).atexit = False
-        return shown
+        return memoryview(shown).toreadonly()
 
     def _close(self) -> None:
         if self._handle and self._world._handle:
