@@ -167,7 +167,6 @@
  *    plugin that holds libtutti.a must not be unloaded (link it with -z nodelete). */
 #ifndef TUTTI_H
 #define TUTTI_H
-/* SPDX-License-Identifier: MIT */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -696,8 +695,11 @@ typedef struct tutti_queue_options {
 } tutti_queue_options;
 
 /* A message that a reader looks at. hold: the library's. */
-typedef struct tutti_queue_message { const void *data; size_t bytes; uint64_t hold; }
-    tutti_queue_message;
+typedef struct tutti_queue_message {
+    const void *data;
+    size_t      bytes;
+    uint64_t    hold;
+} tutti_queue_message;
 
 /* Of this end. wakes: system calls to wake the others. behind: bytes of the ring that the slowest
  * reader, or this one, has not read. held: messages looked at and not released. lost: readers that
@@ -718,15 +720,15 @@ typedef struct tutti_queue_figures {
  *     -ENOMEM
  * Example:
  *     tutti_queue *steps;
- *     if (tutti_queue_create(world, 0, NULL, &steps) < 0) exit(1);
- *     if (rank == 0) {
- *         tutti_queue_put(steps, "step 1", 6, NULL);
- *     } else {
- *         char step[64];
- *         size_t n = sizeof step;
- *         int error = tutti_queue_get(steps, step, &n, NULL);
- *     }
- *     tutti_queue_free(steps); */
+ *     int error = tutti_queue_create(world, 0, NULL, &steps);
+ *     char step[64];
+ *     size_t n = sizeof step;
+ *     if (error == 0 && rank == 0)
+ *         error = tutti_queue_put(steps, "step 1", 6, NULL);
+ *     else if (error == 0)
+ *         error = tutti_queue_get(steps, step, &n, NULL);
+ *     if (error < 0)
+ *         fprintf(stderr, "%s\n", tutti_strerror(error)); */
 int  tutti_queue_create(tutti_comm *, int writer, const tutti_queue_options *options,
                         tutti_queue **queue);
 

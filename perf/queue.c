@@ -1,6 +1,6 @@
-/* A broadcast queue beside the bare line under it: put to get of 48 bytes, there and back, two ranks
- * that poll; and messages a second, counted to the reader's last. In rounds by turns, ABBA: medians
- * and the spread of the middle half.
+/* A broadcast queue beside the bare line under it: put to get of 48 bytes, there and back, two
+ * ranks that poll; and messages a second, counted to the last one of the reader. In rounds by
+ * turns, ABBA: medians and the spread of the middle half.
  *
  *     perf/queue                (the ranks are its children, one on each of the first two CPUs) */
 #define _GNU_SOURCE
