@@ -1,0 +1,59 @@
+# ctest: timeout=900 labels=nosan
+# A wheel names the oldest glibc that works, and is refused if a binary of it loads what it does not
+# hold. In the long tests (TUTTI_PROVE=1) it is built, installed into an empty environment and used:
+# three examples, doctor, a measurement.
+set -eu
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+lost() { echo "$*" >&2; exit 1; }
+command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
+named() { python3 -B "$TUTTI_SOURCE/src/packaging/wheel.py" "$1" "$scratch/out"; }
+
+# The library of this build, alone and with what it loads.
+mkdir "$scratch/out"
+cat >"$scratch/make.py" <<'PYTHON'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as wheel:
+    for path in sys.argv[2:]:
+        wheel.write(path, "tutti/" + path.split("/")[-1])
+    wheel.writestr("tutti-1.dist-info/WHEEL", "Tag: cp311-abi3-linux_x86_64\n")
+    wheel.writestr("tutti-1.dist-info/RECORD", "old\n")
+PYTHON
+library=$TUTTI_BUILD/libtutti.so.0
+wheel=$scratch/tutti-1-cp311-abi3-linux_x86_64.whl
+python3 "$scratch/make.py" "$wheel" "$library"
+! named "$wheel" 2>"$scratch/said" || lost "a wheel without libnuma was taken"
+grep -q 'libtutti.so.0 loads lib.*, which the wheel does not hold: ' "$scratch/said" ||
+  lost "$(cat "$scratch/said")"
+mapfile -t loaded < <(ldd "$library" | awk '/libnuma|liburing/ { print $3 }')
+python3 "$scratch/make.py" "$wheel" "$library" "${loaded[@]}"
+newest=$(objdump -T "$library" "${loaded[@]}" | grep -oE 'GLIBC_[0-9]+[.][0-9]+' | sort -uV |
+  tail -n 1)
+tag=manylinux_$(tr . _ <<<"${newest#GLIBC_}")
+[ "$(named "$wheel")" = "tutti-1-cp311-abi3-${tag}_x86_64.whl" ] || lost "not named $tag"
+python3 - "$scratch/out/tutti-1-cp311-abi3-${tag}_x86_64.whl" "$tag" <<'PYTHON'
+import base64, hashlib, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel:
+    assert sys.argv[2] in wheel.read("tutti-1.dist-info/WHEEL").decode()
+    rows = [row.split(",") for row in wheel.read("tutti-1.dist-info/RECORD").decode().split()]
+    assert [row[0] for row in rows] == wheel.namelist(), rows
+    for name, digest, size in rows[:-1]:
+        data = wheel.read(name)
+        said = base64.urlsafe_b64decode(digest.split("=", 1)[1] + "=")
+        assert hashlib.sha256(data).digest() == said and len(data) == int(size), name
+PYTHON
+
+[ "${TUTTI_PROVE:-}" = 1 ] || { echo "built and used with TUTTI_PROVE=1"; exit 0; }
+cd "$TUTTI_SOURCE"
+./bootstrap wheel >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+/usr/bin/python3 -m venv "$scratch/venv"
+bin=$scratch/venv/bin
+"$bin/pip" -q --disable-pip-version-check install numpy build/packages/*.whl
+cd "$scratch"
+for example in zero_first reduce_mean seeds; do
+  "$bin/tutti" run -n 2 "$bin/python" "$TUTTI_SOURCE/test/examples/python/$example.py" \
+    >"$scratch/log" 2>&1 || { cat "$scratch/log"; lost "$example"; }
+done
+"$bin/tutti" doctor >"$scratch/log" 2>&1 || { cat "$scratch/log"; lost "doctor"; }
+"$bin/tutti" perf barrier -n 2 --quick --without all >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log"; lost "perf"; }
