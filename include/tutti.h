@@ -167,6 +167,7 @@
  *    plugin that holds libtutti.a must not be unloaded (link it with -z nodelete). */
 #ifndef TUTTI_H
 #define TUTTI_H
+/* SPDX-License-Identifier: MIT */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
  * turns, ABBA: medians and the spread of the middle half.
  *
  *     perf/queue                (the ranks are its children, one on each of the first two CPUs) */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>

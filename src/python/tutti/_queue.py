@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Queue: what one rank puts, all others of a comm get. Objects are pickled once, with protocol 5:
 buffers (NumPy arrays, PickleBuffer, torch tensors of the CPU) go beside the pickle, without a copy
 on the way in but the one into the queue."""

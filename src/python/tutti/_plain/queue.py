@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A broadcast queue of bytes; the base class of tutti.Queue. As feed.c: the same methods, over
 ctypes."""
 import ctypes
