@@ -28,9 +28,13 @@ struct Backend::Plan {
     int rank() const { return group.comm->rank; }
     size_t ranks() const { return (size_t)group.comm->size; }
 
+    /* Between hosts the leaders' engine moves memory of the host alone. */
     tutti_call call_of(c10::Device device, Async how)
     {
         tutti_call with{};
+        if (device.is_cuda() && group.comm->spans_hosts())
+            refuse(what, "a CUDA tensor does not go between hosts yet: give one of the CPU, or "
+                         "take nccl for those of CUDA (\"cpu:tutti,cuda:nccl\")");
         with.timeout_ms = group.comm->deadline_ms(how.timeout == c10d::kUnsetTimeout
                                                       ? 0
                                                       : milliseconds(how.timeout),
