@@ -14,6 +14,7 @@ init() gives the world as a Comm. Each of its methods is also a function here, w
 world that the last init() made.
 """
 import os as _os
+from typing import TYPE_CHECKING, Any
 
 from . import _default
 from ._core import core as _tutti
@@ -21,12 +22,14 @@ from ._default import *
 from ._default import set as set
 from ._op import Op
 from .comm import ANY, Comm, Message
-from ._queue import Queue
 from .errors import (Aborted, Closed, Deadlock, Error, Invalid, Mismatch, RankDied,
                      Timeout)
 from ._why import why
 from .work import Work
 from .world import init, spawn
+
+if TYPE_CHECKING:
+    from ._queue import Queue
 
 _tutti.set_package(_os.path.join(_os.path.dirname(__file__), ""))
 _tutti.set_work(Work)
@@ -37,3 +40,12 @@ __all__ = ["ANY", "Aborted", "Closed", "Comm", "Deadlock", "Error", "Invalid", "
            "Mismatch", "Op", "Queue", "RankDied", "Timeout", "Work", "init",
            "spawn", "why"]
 __all__ += _default.__all__
+
+
+def __getattr__(name: str) -> Any:
+    """Queue needs pickle and asyncio: they are loaded when it is first named."""
+    if name != "Queue":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._queue import Queue
+    globals()[name] = Queue
+    return Queue

@@ -2,7 +2,9 @@
  * ranks that poll; and messages a second, counted to the last one of the reader. In rounds by
  * turns, ABBA: medians and the spread of the middle half.
  *
- *     perf/queue                (the ranks are its children, one on each of the first two CPUs) */
+ *     perf/queue [ROUNDS [LAPS]]   the ranks are its children, one on each of the first two CPUs */
+#include "base/atomic.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -13,7 +15,9 @@
 #include <time.h>
 #include <tutti.h>
 
-enum { ROUNDS = 21, LAPS = 20000, BYTES = 48, STREAM = 20000 };
+enum { ROUNDS_MOST = 101, BYTES = 48 };
+
+static int rounds = 21, laps = 20000;
 
 struct line { _Alignas(128) _Atomic uint64_t seq; char bytes[BYTES]; };
 static struct line *lines;              /* shared by both: [there, back] */
@@ -34,7 +38,7 @@ static void line_put(struct line *line, uint64_t n)
 static void line_get(struct line *line, uint64_t n, char *bytes)
 {
     while (atomic_load_explicit(&line->seq, memory_order_acquire) != n)
-        __builtin_ia32_pause();
+        cpu_pause();
     memcpy(bytes, line->bytes, BYTES);
 }
 
@@ -43,7 +47,7 @@ static double lap_line(int rank)
     static uint64_t n;
     char bytes[BYTES];
     double began = now_ns();
-    for (int i = 0; i < LAPS; i++) {
+    for (int i = 0; i < laps; i++) {
         n++;
         if (rank == 0)
             line_put(&lines[0], n);
@@ -51,14 +55,14 @@ static double lap_line(int rank)
         if (rank == 1)
             line_put(&lines[1], n);
     }
-    return (now_ns() - began) / LAPS / 2;
+    return (now_ns() - began) / laps / 2;
 }
 
 static double lap_queue(int rank, tutti_queue *q[2])
 {
     char bytes[BYTES] = { 0 };
     double began = now_ns();
-    for (int i = 0; i < LAPS; i++) {
+    for (int i = 0; i < laps; i++) {
         size_t room = BYTES;
         if (rank == 0)
             tutti_queue_put(q[0], bytes, BYTES, NULL);
@@ -67,14 +71,14 @@ static double lap_queue(int rank, tutti_queue *q[2])
         if (rank == 1)
             tutti_queue_put(q[1], bytes, BYTES, NULL);
     }
-    return (now_ns() - began) / LAPS / 2;
+    return (now_ns() - began) / laps / 2;
 }
 
 /* Of the reader: until it has the last one. */
 static double stream(int rank, tutti_queue *q, size_t bytes, tutti_comm *world)
 {
     static char data[1 << 20];
-    int count = bytes > 4096 ? STREAM / 100 : STREAM;
+    int count = bytes > 4096 ? laps / 100 : laps;
     tutti_barrier(world, NULL);
     double began = now_ns();
     for (int i = 0; i < count; i++) {
@@ -96,9 +100,9 @@ static int by_value(const void *a, const void *b)
 
 static void say(const char *what, double *v)
 {
-    qsort(v, ROUNDS, sizeof *v, by_value);
-    printf("%-34s %9.1f ns  (%.1f to %.1f)\n", what, v[ROUNDS / 2], v[ROUNDS / 4],
-           v[ROUNDS * 3 / 4]);
+    qsort(v, (size_t)rounds, sizeof *v, by_value);
+    printf("%-34s %9.1f ns  (%.1f to %.1f)\n", what, v[rounds / 2], v[rounds / 4],
+           v[rounds * 3 / 4]);
 }
 
 static int body(tutti_comm *world, void *arg)
@@ -110,10 +114,11 @@ static int body(tutti_comm *world, void *arg)
     CPU_SET((size_t)rank, &cpu);
     sched_setaffinity(0, sizeof cpu, &cpu);
     tutti_queue *q[2];
-    double line[ROUNDS], queue[ROUNDS], ratio[ROUNDS], small[ROUNDS], large[ROUNDS];
+    double line[ROUNDS_MOST], queue[ROUNDS_MOST], ratio[ROUNDS_MOST], small[ROUNDS_MOST],
+           large[ROUNDS_MOST];
     if (tutti_queue_create(world, 0, NULL, &q[0]) || tutti_queue_create(world, 1, NULL, &q[1]))
         return 1;
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < rounds; r++) {
         for (int half = 0; half < 2; half++)
             if (half == r % 2)
                 line[r] = lap_line(rank);
@@ -126,17 +131,23 @@ static int body(tutti_comm *world, void *arg)
     if (rank == 0) {
         say("line, one way, 48 B", line);
         say("queue, one way, 48 B", queue);
-        qsort(ratio, ROUNDS, sizeof *ratio, by_value);
-        printf("%-34s %9.2f     (%.2f to %.2f)\n", "queue / line, by rounds", ratio[ROUNDS / 2],
-               ratio[ROUNDS / 4], ratio[ROUNDS * 3 / 4]);
+        qsort(ratio, (size_t)rounds, sizeof *ratio, by_value);
+        printf("%-34s %9.2f     (%.2f to %.2f)\n", "queue / line, by rounds", ratio[rounds / 2],
+               ratio[rounds / 4], ratio[rounds * 3 / 4]);
         say("a message back to back, 1 KiB", small);
         say("a message back to back, 1 MiB", large);
     }
     return tutti_queue_free(q[0]) || tutti_queue_free(q[1]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    rounds = argc > 1 ? atoi(argv[1]) : rounds;
+    laps = argc > 2 ? atoi(argv[2]) : laps;
+    if (rounds < 1 || rounds > ROUNDS_MOST || laps < 100) {
+        fprintf(stderr, "usage: %s [ROUNDS from 1 to %d [LAPS from 100]]\n", argv[0], ROUNDS_MOST);
+        return 2;
+    }
     lines = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return tutti_spawn(2, body, NULL, NULL, NULL);
 }
