@@ -194,7 +194,9 @@ static void know(struct pairs *p, int reader, int owner)
     if (!p->gpu[owner].shared) {
         bool can_not = driver_error(p->gpu[owner].error) == -ENOTSUP;
         *one = (struct pair){ .told = true, .verdict = can_not ? PAIR_UNSUPPORTED : PAIR_CLOSED };
-        snprintf(one->words, sizeof one->words, "%s", p->gpu[owner].words);
+        struct text text = TEXT_IN(one->words);
+        text_clear(&text);
+        text_add(&text, "%s", p->gpu[owner].words);
     } else if (reader != owner
                && (p->driver->call.cuDeviceCanAccessPeer(&can, reader, owner) || !can)) {
         *one = (struct pair){ .told = true, .verdict = PAIR_NO_ACCESS };

@@ -301,7 +301,9 @@ static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t
     bool attends = progress_attends(comm->world);
     if (attends)
         fetch_add32(&comm->engine.attended, 1);
+    fetch_add32(&comm->watch.mine->awaiting, 1);
     int r = queue_until_over(comm, work, patience_ns, heed_late, &attends);
+    fetch_sub32(&comm->watch.mine->awaiting, 1);
     if (attends)
         /* the progress thread finds what is behind it in its next nap */
         fetch_sub32(&comm->engine.attended, 1);

@@ -17,8 +17,9 @@
  *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
  *                              (computes for ever), pause (sleeps), close (the same, and closes all
  *                              descriptors), recv (from rank 0, who sends nothing); the others wait
- *                              for it in a barrier. meet: all go on to meet, for ever.
- *                              late: after 400 barriers and a few messages of RANK it sleeps
+ *                              for it in a barrier. work: the same, but they wait for the barrier's
+ *                              handle, with a deadline of an hour. meet: all go on to meet, for
+ *                              ever. late: after 400 barriers and a few messages of RANK it sleeps
  *   actor print HOW            prints "first" and "second" by printf, and then waits for a signal
  *                              (wait) or kills itself (kill)
  *   actor tardy RANK N         N barriers, to each of which RANK comes when all others have come; a
@@ -183,6 +184,11 @@ static int play_stall(int rank, const char *how)
         for (; !strcmp(how, "spin") && getppid() != 1; turns++)
             if (turns == UINT64_MAX) return 1;
         if (strcmp(how, "meet") != 0) nanosleep(&hour, NULL);
+    }
+    if (!strcmp(how, "work")) {
+        tutti_work *work;
+        tutti_call call = { .work = &work, .timeout_ms = 3600000 };
+        if (tutti_barrier(world, &call) < 0 || tutti_wait(work, -1) < 0) return stop(world);
     }
     do
         if (tutti_barrier(world, NULL) < 0) return stop(world);

@@ -188,6 +188,14 @@ fails mismatch 'world has failed: the ranks called different things \(rank 2\)'
 fails aborted 'comm [0-9]+ has failed: a rank aborted \(rank 2\)'
 ranks() { pgrep -x -P "$job" actor; }
 
+# ---- a wait for a handle, as PyTorch's are
+stall 4 3 work
+look why "$pid" --stuck 1ms
+exits 1 "of a job whose ranks wait for handles"
+shows '^  waiting: ranks 0-2: barrier #3 at '
+shows '^  kept by: rank 3: in its own code'
+end
+
 # ---- all is well
 stall 2 1 meet
 look ps "$pid"

@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import tempfile
+import time
 
 from torch_support import DEATH, Case, check, dist, main, plain, raises, torch, tutti
 
@@ -107,12 +108,22 @@ def idiom_never(rank, size):
     dist.barrier()
 
 
+def until_waits():
+    """What tutti.torch.why() says once the other rank waits in its all_reduce."""
+    for _ in range(1000):
+        text = tutti.torch.why()
+        if re.search(r"(?m)^  waiting: rank 0: all_reduce ", text):
+            return text
+        time.sleep(0.01)
+    raise AssertionError("rank 0 is not seen to wait: " + text)
+
+
 def asks_why(rank, size):
     """Each rank asks about its own jobs; rank 1 comes later than rank 0."""
     dist.barrier()
     dist.barrier()
     if rank == 1:
-        text = tutti.torch.why()
+        text = until_waits()
         check(re.search(r"(?m)^job torch-\S+: 2 ranks, ", text), text)
     dist.all_reduce(torch.ones(1))
     figures = tutti.torch.stats()
