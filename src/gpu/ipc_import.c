@@ -447,8 +447,9 @@ void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer
 void ipc_import_lose(struct ipc_import *handles, uint32_t owner, uint64_t buffer)
 {
     pthread_mutex_lock(&handles->lock);
-    struct open **at = find(handles, owner, buffer);
-    *at = (*at)->next;
+    struct open **at = find(handles, owner, buffer), *lost = *at;
+    *at = lost->next;
+    free(lost);                                      /* the mapping stays, and nobody asks for it */
     pthread_mutex_unlock(&handles->lock);
 }
 

@@ -62,9 +62,10 @@ static int sends(tutti_comm *world, uint32_t step)
 static int comes_late(tutti_comm *world, int what, uint32_t step, const char *key)
 {
     int x = 1;
-    bool first = what == ONCE || what == FIRST;
-    if (!first)
-        CHECK_IS(ranks_await(GO, step), 0);
+    bool first = what == ONCE || what == FIRST, last = what == TURN && step % ROUNDS == 0;
+    /* rank 0 waits for this turn in its next step; after the last one it waits no more */
+    if (!first && !last)
+        CHECK_IS(ranks_await(GO, what == TURN ? step + 1 : step), 0);
     switch (what) {
     case BARRIER: CHECK_IS(tutti_barrier(world, NULL), 0); break;
     case ALL_REDUCE:
@@ -147,8 +148,6 @@ static int body_counted(tutti_comm *world, int rank)
             uint32_t step = (uint32_t)(what * ROUNDS + round + 1);
             char key[32];
             snprintf(key, sizeof key, "key %u", what == FIRST ? 0 : step);
-            if (rank == 1 && what == TURN && round == 0)
-                ranks_say(GO, step);
             if (rank == 0 ? counted(world, what, round, step, key)
                           : comes_late(world, what, step, key))
                 return 1;
