@@ -156,7 +156,7 @@ static const char *text_make(const char *path, int line)
 /* What was found for a place. A code object may be freed and another one made at its address: then
  * its file name or its table has another address.
  * text: NULL: the frame is passed over. */
-static __thread struct place {
+static __thread struct sited {
     const void *code, *name, *table;
     int offset;
     const char *text;
@@ -180,13 +180,13 @@ static const char *place_text(const struct frame *f)
 {
     PyCodeObject *code = f->code;
     uintptr_t mixed = (uintptr_t)code >> 4 ^ (uintptr_t)code >> 12 ^ (uintptr_t)f->offset >> 1;
-    struct place *p = &places[mixed % PLACES];
+    struct sited *p = &places[mixed % PLACES];
     if (p->code == code && p->offset == f->offset && p->name == code->co_filename
         && p->table == table_of(code))
         return p->text;
     char path[1024];
     name_utf8(code->co_filename, path, sizeof path);
-    *p = (struct place){ code, code->co_filename, table_of(code), f->offset, NULL };
+    *p = (struct sited){ code, code->co_filename, table_of(code), f->offset, NULL };
     if (!is_passed_over(path))
         p->text = text_make(path, PyCode_Addr2Line(code, f->offset));
     return p->text;

@@ -13,8 +13,8 @@ rule() {
   cd "$1" || exit 1
   mapfile -t files < <(c_files src)
   lines '
-    CODE ~ /^(static |const |typedef )*(struct|union) [a-z][a-z0-9_]* *\{/ {
-        tag = CODE; sub(/^(static |const |typedef )*(struct|union) /, "", tag)
+    CODE ~ /^(static |const |typedef |__thread )*(struct|union) [a-z][a-z0-9_]* *\{/ {
+        tag = CODE; sub(/^(static |const |typedef |__thread )*(struct|union) /, "", tag)
         sub(/ *\{.*/, "", tag)
         if (FILENAME ~ /\.cc$/) next
         if (tag in first) print FILENAME ":" FNR ": struct " tag " is also defined in " first[tag]
