@@ -378,9 +378,9 @@ struct member {
     /* number of the last operation left under way as work, or queued behind work: it will arrive
      * without another call | E21 */
     shared64 queued;
-    /* threads of this rank that wait for a handle of the queue; they: +1 before, -1 after: for
-     * onlookers */
-    shared32 awaiting;
+    /* number of the operation for whose handle a thread of this rank sleeps, or slept last; 0: it
+     * has given up. For onlookers */
+    shared64 waited;
     struct record journal[JOURNAL_RECORDS];
 };
 

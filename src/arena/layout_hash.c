@@ -86,7 +86,7 @@ static const size_t layout_words[] = {
     QUIT_ABORT, QUIT_FREED, QUIT_LEFT, QUIT_INTERRUPT, QUIT_OVER, QUIT_DEVICE, QUIT_ALONE,
     sizeof(struct member), AT(member, arrival), AT(member, produced), AT(member, folded),
     AT(member, consumed), AT(member, turns), AT(member, given), AT(member, placed),
-    AT(member, mapped), AT(member, ended), AT(member, queued), AT(member, awaiting),
+    AT(member, mapped), AT(member, ended), AT(member, queued), AT(member, waited),
     AT(member, sleepers),
     AT(member, listeners), AT(member, bell), AT(member, mail), AT(member, letters),
     AT(member, patient), AT(member, left), AT(member, quit), AT(member, why), AT(member, awaited),

@@ -100,7 +100,7 @@ static void rank_states_member(struct rank_state *s, const struct scene *scene, 
     uint64_t age = rank_states_age(scene, record_last_tick(began, ended));
     /* relaxed: as above */
     bool work = !ended && seq && seq != UINT64_MAX && load_relaxed64(&m->queued) >= seq
-        && !load_relaxed32(&m->awaiting);                            /* relaxed: as above */
+        && load_relaxed64(&m->waited) < seq;                         /* relaxed: as above */
     if (!head || (load_relaxed32(&m->quit) & QUIT_OVER) || !rank_states_better(s, ended, work, age))
         return;
     rank_states_texts(s, arena, slot, record_site(r));

@@ -274,8 +274,11 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
             break;
         uint64_t passed = clock_ns() - began;
         if ((patience_ns >= 0 && passed >= (uint64_t)patience_ns)
-            || (heed_late && queue_late(work)))
+            || (heed_late && queue_late(work))) {
+            if (slept)
+                store_relaxed64(&w->mine->waited, 0);                /* relaxed: for onlookers */
             return -EAGAIN;
+        }
         if (wait.poll && drive_poll_spins(w, &polling))
             continue;
         if (!slept && wait.word && wait.value != UINT64_MAX
@@ -284,6 +287,7 @@ static int queue_until_over(struct tutti_comm *comm, struct tutti_work *work, in
         if (patience_ns < 0 && !(heed_late && work->keep_ns >= 0 && work->given))
             queue_cycle(w, &said, passed);
         queue_leave(comm, attends);
+        store_relaxed64(&w->mine->waited, work->c.op.claim.seq);     /* relaxed: for onlookers */
         completion_sleep(&work->completion, queue_nap(work, patience_ns, passed, heed_late));
         slept = true;
         if (!completion_over(&work->completion) && drive_stop_asked(w)) {
@@ -301,9 +305,7 @@ static int queue_await(struct tutti_comm *comm, struct tutti_work *work, int64_t
     bool attends = progress_attends(comm->world);
     if (attends)
         fetch_add32(&comm->engine.attended, 1);
-    fetch_add32(&comm->watch.mine->awaiting, 1);
     int r = queue_until_over(comm, work, patience_ns, heed_late, &attends);
-    fetch_sub32(&comm->watch.mine->awaiting, 1);
     if (attends)
         /* the progress thread finds what is behind it in its next nap */
         fetch_sub32(&comm->engine.attended, 1);
