@@ -86,6 +86,21 @@ void doctor_pulse(const char *format, ...)
     (void)written;                          /* the first process is gone: so will this be soon */
 }
 
+bool doctor_read(int fd, void *into, size_t n)
+{
+    char *at = into;
+    while (n) {
+        ssize_t got = read(fd, at, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
 bool doctor_orphan(void)
 {
     pid_t parent = getppid();

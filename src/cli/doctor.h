@@ -72,6 +72,7 @@ __attribute__((format(printf, 1, 2))) void doctor_pulse(const char *format, ...)
 /* Starts this program again, as `tutti doctor OPTION [VALUE]`. map: pairs of our descriptor and
    its descriptor. Its signals are unblocked. 0 or -errno. */
 int doctor_start(pid_t *pid, const char *option, const char *value, const int (*map)[2], int maps);
+bool doctor_read(int fd, void *into, size_t n);              /* false: the end came before */
 bool doctor_orphan(void);           /* ends with its parent; true: the parent has ended already */
 
 /* doctor_host.c: all but GPUs, section by section; prints */

@@ -3,7 +3,6 @@
  * can do it. Cost: a context on the GPU. */
 #include "cli/doctor.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,21 +10,6 @@
 #include <unistd.h>
 
 enum { LOOK = 256 };                        /* number of bytes that are read, the last ones */
-
-static bool read_all(int fd, void *into, size_t n)
-{
-    char *at = into;
-    while (n) {
-        ssize_t got = read(fd, at, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        n -= (size_t)got;
-    }
-    return true;
-}
 
 static void look(const struct driver *driver, CUdeviceptr at, int peer, struct text *why)
 {
@@ -73,7 +57,7 @@ int doctor_open(int device)
     const struct driver *driver;
     CUcontext context;
     text_clear(&why);
-    if (doctor_orphan() || !read_all(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
+    if (doctor_orphan() || !doctor_read(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
         || offer.gpus > DOCTOR_GPUS)
         return 1;
     int error = driver_open(&driver, &why);

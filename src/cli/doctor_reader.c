@@ -25,21 +25,6 @@ struct reader {
     char *host;                                      /* ROOM: by copy engine, then by kernel */
 };
 
-static bool read_all(int fd, void *into, size_t n)
-{
-    char *at = into;
-    while (n) {
-        ssize_t got = read(fd, at, n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
 static CUresult load(struct reader *r, const char **function)
 {
     char name[PTX_NAME], *room = malloc(PTX_ROOM);
@@ -196,7 +181,7 @@ int doctor_reader(int device)
     struct reader r = { .driver = NULL };
     const char *function = "";
     text_clear(&why);
-    if (doctor_orphan() || !read_all(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
+    if (doctor_orphan() || !doctor_read(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
         || offer.gpus > DOCTOR_GPUS)
         return 1;
     int error = driver_open(&r.driver, &why);
