@@ -164,35 +164,36 @@ int tutti_queue_look_at(const char *site, tutti_queue *queue, tutti_queue_messag
     return feed_leave(queue, r < 0 ? r : feed_look(queue, message, &c));
 }
 
+/* 0: a call without a site may go on. */
+static int queue_check(const tutti_queue *queue)
+{
+    return !queue ? -EINVAL : *queue->comm->fork_word != 1 ? -ECHILD : 0;
+}
+
 int tutti_queue_release(tutti_queue *queue, tutti_queue_message *message)
 {
     CALLER_KEPT;
-    if (!queue || !message)
-        return -EINVAL;
-    if (*queue->comm->fork_word != 1)
-        return -ECHILD;
-    feed_release(queue, message);
-    return 0;
+    int r = message ? queue_check(queue) : -EINVAL;
+    if (r == 0)
+        feed_release(queue, message);
+    return r;
 }
 
 int tutti_queue_close(tutti_queue *queue)
 {
     CALLER_KEPT;
-    if (!queue)
-        return -EINVAL;
-    if (*queue->comm->fork_word != 1)
-        return -ECHILD;
-    feed_close(queue);
-    return 0;
+    int r = queue_check(queue);
+    if (r == 0)
+        feed_close(queue);
+    return r;
 }
 
 int tutti_queue_free(tutti_queue *queue)
 {
     CALLER_KEPT;
-    if (!queue)
-        return -EINVAL;
-    if (*queue->comm->fork_word != 1)
-        return -ECHILD;
+    int r = queue_check(queue);
+    if (r < 0)
+        return r;
     struct tutti_comm *comm = queue->comm;
     if (guard_nested(comm))
         return -EDEADLK;
@@ -208,12 +209,10 @@ tutti_comm *tutti_queue_comm(const tutti_queue *queue) { return queue ? queue->c
 int tutti_queue_stats(const tutti_queue *queue, tutti_queue_figures *figures)
 {
     CALLER_KEPT;
-    if (!queue || !figures)
-        return -EINVAL;
-    if (*queue->comm->fork_word != 1)
-        return -ECHILD;
-    feed_figures(queue, figures);
-    return 0;
+    int r = figures ? queue_check(queue) : -EINVAL;
+    if (r == 0)
+        feed_figures(queue, figures);
+    return r;
 }
 
 /* ---- the same without a site ---- */
