@@ -219,7 +219,7 @@ static void test_children_live_on(void **state)
 /* ---- it loads the library, and unloads it ---- */
 
 struct plugin {
-    void *library;
+    void *handle;
     int (*init)(void **world, const void *options), (*finalize)(const char *site, void *world);
     int (*barrier)(const char *site, void *world, const tutti_call *call),
         (*wait)(const char *site, tutti_work *work, int ms);
@@ -229,15 +229,15 @@ static int load(struct plugin *l)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/libtutti.so.0", getenv("TUTTI_BUILD"));
-    l->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!l->library) {
+    l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!l->handle) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    *(void **)&l->init = dlsym(l->library, "tutti_init");
-    *(void **)&l->finalize = dlsym(l->library, "tutti_finalize_at");
-    *(void **)&l->barrier = dlsym(l->library, "tutti_barrier_at");
-    *(void **)&l->wait = dlsym(l->library, "tutti_wait_at");
+    *(void **)&l->init = dlsym(l->handle, "tutti_init");
+    *(void **)&l->finalize = dlsym(l->handle, "tutti_finalize_at");
+    *(void **)&l->barrier = dlsym(l->handle, "tutti_barrier_at");
+    *(void **)&l->wait = dlsym(l->handle, "tutti_wait_at");
     return !l->init || !l->finalize || !l->barrier || !l->wait;
 }
 
@@ -251,7 +251,7 @@ static void *uses_it(void *leave)
         || l.barrier("here:2", world, &(tutti_call){ .work = &work }) || l.wait("here:3", work, 0)
         || (leave && l.finalize("here:4", world)))
         return NULL;
-    dlclose(l.library);
+    dlclose(l.handle);
     return &changed;
 }
 
