@@ -20,11 +20,17 @@
 
 #include <cmocka.h>
 
-enum { TEXT = 8192, FAILURES = 100000, READS = 100000 };
+enum { TEXT = 8192, TIMES = 100000, TIMES_SANITIZED = 10000 };
 
 static char known[2][TEXT];
 static tutti_comm *world;
 static atomic_bool over;
+
+/* How often it fails, and is read at least. */
+static int times(void)
+{
+    return getenv("TUTTI_TEST_SANITIZED") ? TIMES_SANITIZED : TIMES;
+}
 
 /* Two failures whose reports differ in length and from their first word on. */
 static void fails(int which)
@@ -42,7 +48,7 @@ static bool is_known(const char *text)
 
 static void *read_always(void *arg)
 {
-    for (int i = 0; i < READS || !atomic_load(&over); i++) {
+    for (int i = 0; i < times() || !atomic_load(&over); i++) {
         const char *text = tutti_explain(world);
         if (!is_known(text)) {
             snprintf(arg, TEXT, "%s", text);
@@ -64,7 +70,7 @@ static void whole(void **state)
     assert_true(strlen(known[0]) > 20 && strlen(known[1]) > 20 && strcmp(known[0], known[1]));
     pthread_t reader;
     assert_int_equal(pthread_create(&reader, NULL, read_always, seen), 0);
-    for (int i = 0; i < FAILURES; i++)
+    for (int i = 0; i < times(); i++)
         fails(i & 1);
     atomic_store(&over, true);
     void *torn;

@@ -1,5 +1,5 @@
 /* ctest: timeout=600 labels=soak,tsan
- * Random programs over random groups, with more ranks than CPUs, for TUTTI_SOAK_SECONDS (30). Each
+ * Random programs over random groups, with more ranks than CPUs, for TUTTI_SOAK_SECONDS (15). Each
  * world has a seed of its own, which TUTTI_TEST_SEED sets for the first; what fails says which it
  * was. TUTTI_SOAK_STEPS: how long a program is. In some worlds, and in all under ThreadSanitizer,
  * the ranks are threads. */
@@ -158,7 +158,7 @@ static void programs_come_true(void **state)
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t seed = number("TUTTI_TEST_SEED",
                            (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec);
-    uint64_t seconds = number("TUTTI_SOAK_SECONDS", getenv("TUTTI_PROVE") ? 1800 : 30);
+    uint64_t seconds = number("TUTTI_SOAK_SECONDS", getenv("TUTTI_PROVE") ? 1800 : 15);
     struct soak_board *board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(board, MAP_FAILED);
