@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <tutti.h>
 
+/* The order has a meaning: from KIND_BARRIER to KIND_SAME stand the collectives that algorithms
+ * carry and that tests take one by one; from KIND_BROADCAST to KIND_ALL_TO_ALL_V those of data. */
 enum kind {
     KIND_NONE, KIND_BARRIER, KIND_BROADCAST, KIND_REDUCE, KIND_ALL_REDUCE, KIND_ALL_REDUCE_MANY,
     KIND_REDUCE_SCATTER, KIND_ALL_GATHER, KIND_GATHER, KIND_SCATTER, KIND_ALL_TO_ALL, KIND_SCAN,

@@ -115,8 +115,8 @@ static void clauses(void **state)
     CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, "pipelined");
 }
 
-/* What no choice covers, or what is too large for the choice, is done all the same, as the
- * default would. */
+/* Every collective of every size: what no choice covers, or what is too large for the choice, is
+ * done all the same, as the default would. */
 static void never_nothing(void **state)
 {
     (void)state;
@@ -126,12 +126,15 @@ static void never_nothing(void **state)
                                          "barrier:5-6=central" };
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         parse(texts[t]);
-        for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
+        for (enum kind kind = KIND_BARRIER; kind <= KIND_SAME; kind++)
             for (int crowded = 0; crowded < 2; crowded++)
                 for (int shift = -1; shift < 64; shift++) {
                     size_t bytes = shift < 0 ? 0 : (size_t)1 << shift;
                     const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
-                    assert_non_null(a);
+                    if (!a)
+                        fail_msg("nothing is chosen for %s of %zu bytes: it lacks a row in"
+                                 " algorithm_table, or a range up to inf in select_default",
+                                 kind_name(kind), bytes);
                     assert_int_equal(a->kind, kind);
                     assert_true(bytes <= a->most);
                 }
@@ -286,7 +289,7 @@ static void rows(void **state)
             assert_false(a->kind == b->kind
                          && (strcmp(a->name, b->name) == 0 || a[-1].kind != a->kind));
     }
-    assert_int_equal(n, 58);
+    assert_true(n > KIND_SAME);
     is_row(ALGORITHM_OP_CREATE, KIND_OP_CREATE, "inline");
     is_row(ALGORITHM_BARRIER_FLAGS, KIND_BARRIER, "flags");
     is_row(ALGORITHM_ALL_REDUCE_INLINE, KIND_ALL_REDUCE, "inline");

@@ -17,6 +17,8 @@ const enum kind every_kind[] = {
     KIND_ALL_TO_ALL_V, KIND_SAME,
 };
 const int every_kinds = sizeof every_kind / sizeof every_kind[0];
+_Static_assert(sizeof every_kind / sizeof every_kind[0] == KIND_SAME - KIND_BARRIER + 1,
+               "every collective");
 
 static void *take(size_t bytes, bool in_arena, tutti_comm *comm)
 {
