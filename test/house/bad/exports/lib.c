@@ -2,5 +2,9 @@ int tutti_version(void) { return 0; }
 int tutti_barrier(void) { return 0; }
 int tutti_barrier_at(void) { return 0; }
 int tutti_spawn(void) { return 0; }
+int tutti_scan(void) { return 0; }
+int tutti_scan_at(void) { return 0; }
+int tutti_gather(void) { return 0; }
+int tutti_free_at(void) { return 0; }
 int tutti_secret(void) { return 0; }
 int arena_create(void) { return 0; }
