@@ -1,7 +1,11 @@
 /* A node counts if this thread may run on one of its CPUs: a job confined to one socket has one
  * node. libnuma knows the topology. The binding is by system call, because libnuma prints its
  * errors and cannot stay within the affinity mask that we were given.
- * Cost: some reads of /sys, once at start. */
+ *
+ * libnuma is loaded by name where it is first asked, and never linked: its constructor makes 25
+ * system calls, a fifth of what an empty program takes, and most machines have one node. It stays
+ * loaded, so nothing is kept about it here.
+ * Cost: one read of /sys where there is one node; where there are more, the loading as well. */
 #define numa_bind libnuma_bind_unused    /* its declaration contradicts ours */
 #include <numa.h>
 #undef numa_bind
@@ -11,7 +15,9 @@
 
 #include "os/cpu.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,53 +41,105 @@ int numa_set_count(const struct numa_set *set)
     return count;
 }
 
+/* ---- libnuma ---- */
+
+#define LIBRARY "libnuma.so.1"
+/* What is asked of it. */
+#define SYMBOLS(_) \
+    _(numa_available) _(numa_max_node) _(numa_node_to_cpus) _(numa_node_size64) \
+    _(numa_allocate_cpumask) _(numa_bitmask_isbitset) _(numa_bitmask_free) _(numa_all_nodes_ptr)
+
+struct libnuma {
+#define FIELD_(symbol) __typeof__(symbol) *symbol;
+    SYMBOLS(FIELD_)
+#undef FIELD_
+};
+
+/* A function pointer cannot be converted from void *, but its bytes are the same. */
+static bool find(void *library, const char *symbol, void *field, size_t size)
+{
+    void *found = dlsym(library, symbol);
+    memcpy(field, &found, size);
+    return found;
+}
+
+/* False: the library is not installed, or it knows no nodes. */
+static bool load(struct libnuma *numa)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    bool whole = library;
+#define FIND_(symbol) whole = whole && find(library, #symbol, &numa->symbol, sizeof numa->symbol);
+    SYMBOLS(FIND_)
+#undef FIND_
+    if (library)
+        dlclose(library);
+    return whole && numa->numa_available() >= 0;
+}
+
 /* ---- the nodes ---- */
 
-/* True: the node has memory that this process may use. */
-static bool is_ours(int node)
+/* False: the kernel lists one node with memory, or none. */
+static bool listed_several(void)
 {
-    return node < NUMA_NODES_MOST && numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node);
+    char list[2 * NUMA_NODES_MOST];
+    int fd = open("/sys/devices/system/node/has_memory", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, list, sizeof list);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && (memchr(list, '-', (size_t)n) || memchr(list, ',', (size_t)n));
+}
+
+/* True: the node has memory that this process may use. */
+static bool is_ours(const struct libnuma *numa, int node)
+{
+    return node < NUMA_NODES_MOST
+        && numa->numa_bitmask_isbitset(*numa->numa_all_nodes_ptr, (unsigned)node);
 }
 
 bool numa_several(void)
 {
+    struct libnuma numa;
     int count = 0;
-    for (int i = 0; i <= numa_max_node(); i++)
-        count += is_ours(i);
+    if (!listed_several() || !load(&numa))
+        return false;
+    for (int i = 0; i <= numa.numa_max_node(); i++)
+        count += is_ours(&numa, i);
     return count > 1;
 }
 
-static void read_cpus(int node, struct bitmask *scratch, uint64_t *cpus)
+static void read_cpus(const struct libnuma *numa, int node, struct bitmask *scratch,
+                      uint64_t *cpus)
 {
     memset(cpus, 0, NUMA_CPU_WORDS * sizeof cpus[0]);
-    if (numa_node_to_cpus(node, scratch) != 0)
+    if (numa->numa_node_to_cpus(node, scratch) != 0)
         return;
     for (unsigned cpu = 0; cpu < scratch->size && cpu < NUMA_CPU_WORDS * 64; cpu++)
-        if (numa_bitmask_isbitset(scratch, cpu))
+        if (numa->numa_bitmask_isbitset(scratch, cpu))
             cpus[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 }
 
 int numa_map_read(struct numa_map *map)
 {
+    struct libnuma numa;
     *map = (struct numa_map){ 0 };
-    if (numa_available() < 0)
+    if (!load(&numa))
         return -ENOSYS;
-    struct bitmask *scratch = numa_allocate_cpumask();
-    map->node = calloc((size_t)numa_max_node() + 1, sizeof *map->node);
+    struct bitmask *scratch = numa.numa_allocate_cpumask();
+    map->node = calloc((size_t)numa.numa_max_node() + 1, sizeof *map->node);
     if (!scratch || !map->node) {
         if (scratch)
-            numa_bitmask_free(scratch);
+            numa.numa_bitmask_free(scratch);
         numa_map_free(map);
         return -ENOMEM;
     }
-    for (int i = 0; i <= numa_max_node(); i++) {
-        if (!is_ours(i))
+    for (int i = 0; i <= numa.numa_max_node(); i++) {
+        if (!is_ours(&numa, i))
             continue;
         struct numa_node *node = &map->node[map->count++];
         node->number = i;
-        read_cpus(i, scratch, node->cpus);
+        read_cpus(&numa, i, scratch, node->cpus);
     }
-    numa_bitmask_free(scratch);
+    numa.numa_bitmask_free(scratch);
     return 0;
 }
 
@@ -147,7 +205,8 @@ int numa_look(int index, struct numa_facts *facts, int *list, int n)
     numa_map_free(&map);
     if (facts->node < 0)
         return -ENOENT;
-    long long spare = 0, bytes = numa_node_size64(facts->node, &spare);
+    struct libnuma numa;
+    long long spare = 0, bytes = load(&numa) ? numa.numa_node_size64(facts->node, &spare) : 0;
     int count = 0;
     facts->bytes = bytes > 0 ? (uint64_t)bytes : 0;
     facts->free = bytes > 0 && spare > 0 ? (uint64_t)spare : 0;
@@ -169,8 +228,8 @@ static int prefer_memory_of(int node)
 {
     struct numa_set nodes = { { 0 } };
     numa_set_add(&nodes, node);
-    if (set_mempolicy(MPOL_PREFERRED, nodes.bits, NUMA_NODES_MOST) == 0 || errno == EPERM
-        || errno == ENOSYS)
+    if (syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes.bits, (unsigned long)NUMA_NODES_MOST) == 0
+        || errno == EPERM || errno == ENOSYS)
         return 0;
     return -errno;
 }
@@ -211,10 +270,12 @@ bool numa_policy_is_local(const struct numa_policy *policy)
         || (mode == MPOL_PREFERRED && numa_set_count(&policy->nodes) == 0);
 }
 
-static int ask(void *at, unsigned flags, struct numa_policy *policy)
+static int ask(void *at, unsigned long flags, struct numa_policy *policy)
 {
     *policy = (struct numa_policy){ 0 };
-    return get_mempolicy(&policy->mode, policy->nodes.bits, NUMA_NODES_MOST, at, flags) == 0
+    return syscall(SYS_get_mempolicy, &policy->mode, policy->nodes.bits,
+                   (unsigned long)NUMA_NODES_MOST, at, flags)
+            == 0
         ? 0
         : -errno;
 }
@@ -225,8 +286,8 @@ int numa_policy_at(void *at, struct numa_policy *policy) { return ask(at, MPOL_F
 int numa_policy_set(void *at, size_t bytes, const struct numa_policy *policy)
 {
     bool any = numa_set_count(&policy->nodes) > 0;
-    return mbind(at, bytes, policy->mode, any ? policy->nodes.bits : NULL,
-                 any ? NUMA_NODES_MOST : 0, 0)
+    return syscall(SYS_mbind, at, bytes, (unsigned long)policy->mode,
+                   any ? policy->nodes.bits : NULL, any ? (unsigned long)NUMA_NODES_MOST : 0ul, 0ul)
             == 0
         ? 0
         : -errno;

@@ -29,7 +29,7 @@ struct numa_set numa_map_of(const struct numa_map *map, const uint64_t *mask, in
 int numa_map_pick(const struct numa_map *map, const uint64_t *mask, int index,
                   uint64_t cpus[NUMA_CPU_WORDS]);
 
-/* True: memory on more than one node. No system call: libnuma found out when it was loaded. */
+/* True: memory on more than one node. With one node no more than a small file is read. */
 bool numa_several(void);
 int  numa_nodes(void);          /* nodes with CPUs this process may use; 1 without NUMA */
 /* Facts of the index-th such node: its number, memory and free memory (0: unknown); and the first n

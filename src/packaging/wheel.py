@@ -19,6 +19,7 @@ import zipfile
 
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
           "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libgcc_s.so.1", "libstdc++.so.6"}
+BY_NAME = {"libnuma.so.1"}  # loaded by dlopen, so no header of a binary names it
 
 
 def look(data, name):
@@ -33,7 +34,8 @@ def look(data, name):
     versions = [tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", said)]
     if not versions:
         sys.exit(f"wheel.py: {name} needs no glibc: built by what?")
-    return max(versions), set(re.findall(r"\(NEEDED\).*\[(.*)\]", said))
+    return (max(versions), set(re.findall(r"\(NEEDED\).*\[(.*)\]", said))
+            | {library for library in BY_NAME if library.encode() + b"\0" in data})
 
 
 def main():

@@ -26,10 +26,11 @@ grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=$' "$scratch/build/CMakeCache.txt" ||
 commands() { cmake --build "$scratch/build" --target "$1" -- -t commands "$1"; }
 commands by_static >"$scratch/static"
 commands by_shared >"$scratch/shared"
-for library in numa $(grep -q 'liburing not found' "$scratch/log" || echo uring); do
-  tail -n1 "$scratch/static" | grep -Eq "lib$library[.]|-l$library" ||
-    lost "tutti::static does not bring lib$library: $(tail -n1 "$scratch/static")"
-done
+grep -q 'liburing not found' "$scratch/log" ||
+  tail -n1 "$scratch/static" | grep -Eq "liburing[.]|-luring" ||
+  lost "tutti::static does not bring liburing: $(tail -n1 "$scratch/static")"
+! tail -n1 "$scratch/static" | grep -Eq "libnuma[.]|-lnuma" ||
+  lost "tutti::static brings libnuma, which is loaded where it is asked"
 grep -q 'src/api/init.c' "$scratch/static" || lost "the library is not part of the build"
 grep ' -c .*src/api/init.c$' "$scratch/static" | grep -q -- ' -O2 ' || lost "compiled without -O2"
 grep " -c .*consumer/small.c$" "$scratch/static" | grep -q -- "-O2\|-Wconversion" &&

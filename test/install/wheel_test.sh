@@ -23,9 +23,10 @@ library=$TUTTI_BUILD/libtutti.so.0
 wheel=$scratch/tutti-1-cp311-abi3-linux_x86_64.whl
 python3 "$scratch/make.py" "$wheel" "$library"
 ! named "$wheel" 2>"$scratch/said" || lost "a wheel without libnuma was taken"
-grep -q 'libtutti.so.0 loads lib.*, which the wheel does not hold: ' "$scratch/said" ||
+grep -q 'libtutti.so.0 loads libnuma.so.1.*, which the wheel does not hold: ' "$scratch/said" ||
   lost "$(cat "$scratch/said")"
-mapfile -t loaded < <(ldd "$library" | awk '/libnuma|liburing/ { print $3 }')
+mapfile -t loaded < <(ldd "$library" | awk '/liburing/ { print $3 }'
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '/libnuma[.]so[.]1 / { print $NF; exit }')
 python3 "$scratch/make.py" "$wheel" "$library" "${loaded[@]}"
 newest=$(objdump -T "$library" "${loaded[@]}" | grep -oE 'GLIBC_[0-9]+[.][0-9]+' | sort -uV |
   tail -n 1)

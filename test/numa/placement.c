@@ -116,7 +116,7 @@ static int run_jobs(char *self, char *file)
     return fine ? 0 : 1;
 }
 
-/* libnuma looks at /sys when it is loaded: so once more from the beginning, with /sys there. */
+/* The C library asks /sys and /proc early: so once more from the beginning, with both there. */
 static int boot(char *self, char *doctor)
 {
     static const char *const kinds[][2] = { { "proc", "/proc" },

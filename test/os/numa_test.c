@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -133,6 +134,43 @@ static void test_the_map_is_this_machine_s(void **state)
     assert_null(map.node);
 }
 
+/* True: a line of the file has one of the characters, or the word. */
+static bool holds(const char *path, const char *characters, const char *word)
+{
+    char line[4096];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        found |= strpbrk(line, characters) || (word && strstr(line, word));
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static bool is_loaded(void) { return holds("/proc/self/maps", "", "libnuma"); }
+
+/* A child: what a test has loaded stays. This one is the first. */
+static int loads_when_asked(void *arg)
+{
+    (void)arg;
+    struct numa_map map;
+    CHILD_CHECK(!is_loaded());
+    bool several = numa_several();
+    CHILD_CHECK(is_loaded() == holds("/sys/devices/system/node/has_memory", "-,", NULL));
+    if (numa_map_read(&map) == 0) {
+        CHILD_CHECK(is_loaded());
+        CHILD_CHECK(several == (map.count > 1));
+        numa_map_free(&map);
+    }
+    return 0;
+}
+
+static void test_libnuma_is_loaded_where_it_is_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(child_run(loads_when_asked, NULL), 0);
+}
+
 /* Said by one mapping, read by another: it is the memory's own. */
 static void test_a_policy_belongs_to_the_memory(void **state)
 {
@@ -188,6 +226,7 @@ static void test_several_nodes_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_libnuma_is_loaded_where_it_is_asked),
         cmocka_unit_test(test_nodes_share_out_the_cpus),
         cmocka_unit_test(test_indexes_go_round),
         cmocka_unit_test(test_a_node_never_widens_the_mask),
