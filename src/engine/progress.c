@@ -22,6 +22,7 @@ struct progress {
     shared32 stop;
     shared32 naps;                     /* 1: it will look at all comms within PROGRESS_NAP; 0: only
                                           if it is rung. Only the thread stores it */
+    struct wait_ways ways;
     bool spare;                        /* there is a CPU for it beside those of the ranks */
     struct nap_row row;
     /* when it last read the clock, and its own CPU time then */
@@ -175,7 +176,7 @@ static void progress_round(struct world *world, uint32_t bell)
     round_nap(p, &r);
     if (load_acquire32(&p->stop))
         r.slice = r.meant = 0;
-    const struct wait_ways *ways = &wait_ways_kernel;
+    const struct wait_ways *ways = &p->ways;
     if (r.slice == UINT64_MAX)
         ways->sleep(ways->arg, r.words, 1, 3600u * UINT64_C(1000000000));
     else if (r.slice)
@@ -210,6 +211,7 @@ int progress_start(struct world *world)
     int r = world->progress ? 0 : p ? 0 : -ENOMEM;
     if (p) {
         p->row = (struct nap_row){ NAPS, 0 };
+        p->ways = wait_ways_with(&(struct wait_progress){ .run = NULL });
         pthread_mutex_init(&p->door, NULL);
         pthread_mutex_init(&p->round, NULL);
         /* E12 acquire */

@@ -219,7 +219,8 @@ int assemble_wait(struct assembly *g)
     uint64_t now = clock_ns(), round, turn = until_turn(g, now, &round);
     uint64_t slice = slice_to_end(g, g->slice_ns ? g->slice_ns : turn, now);
     uint64_t alone = round / ALONE_PART;
-    int slept = wait_sleep(&wait_ways_kernel, words, n, slice, slice < alone ? slice : alone);
+    struct wait_ways ways = wait_ways_with(&(struct wait_progress){ .run = NULL });
+    int slept = wait_sleep(&ways, words, n, slice, slice < alone ? slice : alone);
     pass_on(words, n);
     return slept == -ETIMEDOUT && assemble_end(g) == ASSEMBLE_GOING ? probe(g) : ASSEMBLE_GOING;
 }
