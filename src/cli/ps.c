@@ -37,7 +37,7 @@ static const char help[] =
     "  --prometheus      for a text file collector: metrics tutti_...\n"
     "  --watch[=SECONDS] look again and again, every 2 seconds, and say what moves\n"
     "  --stuck SECONDS   from this age a wait counts as stuck; default: 30. Both\n"
-    "                    may have a unit: 500ms, 2min\n"
+    "                    may be 0.1, or have a unit: 500ms, 2min\n"
     "  --save            write a black box of JOB to FILE, or a new one in the folder\n"
     "                    TUTTI_BOX, or here, and print its path; the job goes on\n"
     "  -h, --help        this text\n"

@@ -15,7 +15,7 @@ enum { PS_SCHEMA = 1 };               /* of the JSON and of the metrics; raised 
 enum { SCREEN_COLUMNS = 80, SCREEN_LINES = 24 };
 
 #define PS_STUCK_NS UINT64_C(30000000000)
-/* A number is of seconds; "500ms", "2min". 0 or -EINVAL. */
+/* A number is of seconds, "2" or "0.1"; "500ms", "2min". 0 or -EINVAL. */
 int  ps_seconds(const char *s, uint64_t *ns);
 
 /* Looks twice, and says why each job waits. only: as for jobs_look. 0 or -errno. */

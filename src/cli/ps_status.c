@@ -4,13 +4,34 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
+
+/* "0.25", with up to nine digits behind the point. */
+static bool parts_of_seconds(const char *s, uint64_t *ns)
+{
+    char whole[16], part[16];
+    int64_t seconds, parts;
+    const char *point = strchr(s, '.');
+    size_t digits = point ? strlen(point + 1) : 0;
+    if (!point || point - s >= (ptrdiff_t)sizeof whole || !digits || digits > 9 || *s == '-')
+        return false;
+    snprintf(whole, sizeof whole, "%.*s", (int)(point - s), s);
+    snprintf(part, sizeof part, "%s%.*s", point + 1, (int)(9 - digits), "000000000");
+    if (text_parse_int(whole, 0, 1000000000, &seconds) < 0
+        || text_parse_int(part, 0, 999999999, &parts) < 0)
+        return false;
+    *ns = (uint64_t)seconds * 1000000000 + (uint64_t)parts;
+    return true;
+}
 
 int ps_seconds(const char *s, uint64_t *ns)
 {
     char with_unit[32];
     int64_t ms;
     bool bare = *s && strspn(s, "0123456789") == strlen(s);
+    if (parts_of_seconds(s, ns))
+        return 0;
     snprintf(with_unit, sizeof with_unit, "%.24s%s", s, bare ? "s" : "");
     if (text_parse_duration_ms(with_unit, &ms) || ms < 0)
         return -EINVAL;

@@ -62,3 +62,12 @@ prints() { [ "$(cat "$here/out")" = "$1" ] || fail "expected on stdout: $1"; }
 printed() { [ "$(grep -cE -e "$1" "$here/out")" = "$2" ]; }      # PATTERN LINES
 gone() { local p; for p in "$@"; do [ ! -e "/proc/$p" ] ||
   grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || return 1; done; }
+
+# What tutti why says, a line where it continues in further, indented ones.
+whole() {
+  awk 'NR > 1 && /^      [^ ]/ { printf " %s", substr($0, 7); next }
+    NR == 2 && /^    [^ ]/ { printf " %s", substr($0, 5); next }
+    NR > 1 { print "" } { printf "%s", $0 } END { if (NR) print "" }' "$1"
+}
+# fits FILE: a screen of 80 columns.
+fits() { [ "$(awk 'length > 80' "$1")" = "" ] || fail "wider than 80 columns"; }

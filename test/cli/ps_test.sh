@@ -34,7 +34,7 @@ trap '[ -z "${job-}" ] || end; rm -rf "$here"' EXIT
 watches() {
   local watch
   : >"$here/out"
-  "$tutti" ps "$pid" --watch=100ms >"$here/out" 2>"$here/err" &
+  "$tutti" ps "$pid" --watch=0.1 >"$here/out" 2>"$here/err" &
   watch=$!
   eventually grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"
   kill "$watch"
@@ -49,7 +49,8 @@ shows '^job .*: 8 ranks, fine, since '
 shows '^ranks 0-6: barrier #3 at cli/actor.c:[0-9]+ for .*(asleep|spinning)'
 shows '^rank 7: in its own code for .*, last: all_reduce f32 sum 1 #2 at'
 quiet
-look ps "$pid" --stuck 1ms
+fits "$here/out"
+look ps "$pid" --stuck 0.001
 exits 1 "of a stuck job"
 shows ', stuck, since'
 look ps
@@ -238,7 +239,8 @@ fi
 
 # ---- the command line
 for wrong in "ps --bogus" "ps a b" "ps --stuck" "ps --stuck soon" "ps --json --prometheus" \
-    "ps --watch=0" "why --bogus" "why a b" "why --stuck -1"; do
+    "ps --watch=0" "ps --watch=0.04" "ps --watch=.1" "ps --watch=1." "ps --watch=0.1.2" \
+    "ps --stuck 1.0000000001" "ps --stuck -0.5" "why --bogus" "why a b" "why --stuck -1"; do
   look $wrong
   exits 64 "for: $wrong"
   [ "$(wc -l <"$here/err")" = 1 ] || fail "not one line for: $wrong"
