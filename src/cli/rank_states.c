@@ -4,6 +4,7 @@
 #include "cli/rank_states.h"
 
 #include "fold/fold.h"
+#include "group/agree.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
 
@@ -211,6 +212,21 @@ static void rank_states_verdict(struct rank_states *m, const struct scene *scene
         text_add(&t, " (rank %u)", verdict_who(v));
 }
 
+/* The program has met the failure: who is left has agreed on this comm, and a rank has called
+ * nothing on it since. */
+static bool rank_states_handled(const struct scene *scene, struct slot *slot)
+{
+    uint32_t size = arena_slot_size(&scene->g->arena, slot);
+    for (uint32_t p = 0; p < size && agree_was_reached(slot); p++) {
+        const struct record *r = journal_hand(arena_member(slot, p));
+        /* relaxed: as above */
+        enum kind kind = fingerprint_kind(load_relaxed64(&r->descriptor));
+        if (load_relaxed64(&r->ended) && (kind == KIND_AGREE || kind == KIND_SHRINK))
+            return true;
+    }
+    return false;
+}
+
 static void rank_states_slot(struct rank_states *m, const struct scene *scene, uint32_t index)
 {
     const struct arena *arena = &scene->g->arena;
@@ -227,7 +243,7 @@ static void rank_states_slot(struct rank_states *m, const struct scene *scene, u
         /* relaxed: as above */
         here += !(load_relaxed32(&arena_member(slot, p)->quit) & (QUIT_OVER | QUIT_FREED));
     }
-    if (here)
+    if (here && !rank_states_handled(scene, slot))
         rank_states_verdict(m, scene, slot);
 }
 

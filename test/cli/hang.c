@@ -136,6 +136,17 @@ static void hang_mismatch(void)
     sleep_on();
 }
 
+/* The same, but all agree that it has failed. */
+static void hang_agreed(void)
+{
+    float x = 1;
+    int flag = 1;
+    if (rank == 2) tutti_all_reduce(&x, &x, 1, TUTTI_F32, TUTTI_SUM, world, NULL);
+    else tutti_barrier(world, NULL);
+    if (tutti_comm_agree(world, &flag) < 0) exit(1);
+    sleep_on();
+}
+
 static void hang_aborted(void)
 {
     tutti_comm *other;
@@ -150,7 +161,7 @@ static const struct { const char *name; void (*go)(void); } ways[] = {
     { "crossed", hang_crossed }, { "stopped", hang_stopped }, { "read", hang_read },
     { "message", hang_message }, { "turn", hang_turn }, { "key", hang_key },
     { "deadline", hang_deadline }, { "dead", hang_dead }, { "mismatch", hang_mismatch },
-    { "aborted", hang_aborted },
+    { "agreed", hang_agreed }, { "aborted", hang_aborted },
 };
 
 int main(int argc, char **argv)

@@ -191,6 +191,18 @@ ranks() { pgrep -x -P "$job" actor; }
 
 # ---- a wait for a handle, as PyTorch's are
 stall 4 3 work
+# ---- one that has failed, and the program has met it: all have agreed
+"$tutti" run --grace 1h -n 3 "$TUTTI_BUILD/test/cli/hang" agreed >"$here/job" 2>&1 </dev/null &
+job=$!
+agrees() {
+  pid=$(pgrep -x -P "$job" hang | head -1)
+  [ -n "$pid" ] && look ps "$pid" --json &&
+    [ "$(grep -c '"waits":false.*"kind":"comm_agree".*"under_way":false' "$here/out")" = 3 ]
+}
+eventually agrees || fail "the ranks do not agree"
+exits 0 "of a failure that the ranks have agreed on"
+shows '"state":"fine","failure":""'
+end 2>"$here/end"
 look why "$pid" --stuck 1ms
 exits 1 "of a job whose ranks wait for handles"
 shows '^  waiting: ranks 0-2: barrier #3 at '
