@@ -32,10 +32,11 @@ void ps_nothing(FILE *out, const struct seen_jobs *j, const char *only);
 /* The same as an error of a verb that wants a job; LOOK_NO_JOB. */
 int  ps_no_job(const char *verb, const char *only);
 
-void ps_line(FILE *out, const struct seen_job *job);                 /* one line a job */
+/* one line a job, a line a rank; but at a terminal wide ones are continued */
+void ps_line(FILE *out, const struct seen_job *job);
+void ps_every(FILE *out, const struct seen_job *job);
 void ps_classes(FILE *out, const struct seen_job *job);              /* fits a screen */
-void ps_every(FILE *out, const struct seen_job *job);                /* a line a rank */
-/* five lines at most, and with `stack` the stack of one rank */
+/* five lines at most, wide ones continued, and with `stack` the stack of one rank */
 void why_job(FILE *out, const struct seen_job *job, bool stack);
 void ps_json(FILE *out, const struct seen_jobs *j);
 void ps_prometheus(FILE *out, const struct seen_jobs *j);
@@ -47,6 +48,8 @@ int  ps_save(const char *job, const char *file);
 /* A line that continues, indented, in further lines of SCREEN_COLUMNS. out: NULL: only counts.
    Returns how many lines. */
 int  ps_wrap(FILE *out, const char *line);
+/* The same, but what is continued begins at that column. */
+int  ps_fold(FILE *out, const char *line, int below);
 
 /* "job night (pid 4711): 8 ranks, fine" */
 void ps_add_head(struct text *t, const struct seen_job *job);

@@ -10,11 +10,12 @@
 /* PS_ROWS: classes in the one line of a job. PS_REPORT: lines of a box's writer */
 enum { PS_LINE = 2048, PS_ROWS = 3, PS_REPORT = 6 };
 
-int ps_wrap(FILE *out, const char *s)
+int ps_fold(FILE *out, const char *s, int below)
 {
     int lines = 0;
-    for (int indent = 0;; indent = 2) {
-        size_t room = (size_t)(SCREEN_COLUMNS - indent), columns = 0, n = 0, blank = 0;
+    for (int indent = 0;; indent = below) {
+        size_t room = (size_t)(SCREEN_COLUMNS - indent), blank = 0;
+        size_t n = strspn(s, " "), columns = n;
         for (; s[n] && columns <= room; n++) {
             if (s[n] == ' ' && columns <= room)
                 blank = n;
@@ -30,6 +31,17 @@ int ps_wrap(FILE *out, const char *s)
         s += n;
         s += strspn(s, " ");
     }
+}
+
+int ps_wrap(FILE *out, const char *line) { return ps_fold(out, line, 2); }
+
+/* One of many, each a line for grep and wc; at a terminal it is folded as all else. */
+static void ps_row(FILE *out, const char *line)
+{
+    if (isatty(fileno(out)))
+        ps_fold(out, line, 4);
+    else
+        fprintf(out, "%s\n", line);
 }
 
 /* "asleep", "2 spinning, 5 asleep"; in their own code: "running". */
@@ -129,7 +141,7 @@ void ps_line(FILE *out, const struct seen_job *job)
     text_clear(&t);
     if (job->why[0] || rank_states_classes(&job->m, &c) != 0) {
         add_unread(&t, job);
-        fprintf(out, "%s\n", line);
+        ps_row(out, line);
         return;
     }
     ps_add_head(&t, job);
@@ -140,7 +152,7 @@ void ps_line(FILE *out, const struct seen_job *job)
     if (c.n > PS_ROWS)
         text_add(&t, "; and %d ranks in %d other states", (int)job->m.size - c.begin[PS_ROWS],
                  c.n - PS_ROWS);
-    fprintf(out, "%s\n", line);
+    ps_row(out, line);
     classes_drop(&c);
 }
 
@@ -203,7 +215,7 @@ void ps_every(FILE *out, const struct seen_job *job)
         return;
     }
     ps_add_head(&t, job);
-    fprintf(out, "%s\n", line);
+    ps_row(out, line);
     say_report(out, job);
     fprintf(out, "  rank pid      state         CPU   %%    doing\n");
     for (uint32_t r = 0; r < job->m.size; r++) {
@@ -223,7 +235,7 @@ void ps_every(FILE *out, const struct seen_job *job)
         else
             text_add(&t, "-   ");
         rank_states_add_state(&t, s);
-        fprintf(out, "%s\n", line);
+        ps_row(out, line);
     }
 }
 

@@ -1,5 +1,6 @@
-/* Five lines at most: the headline; who waits; for whom; who keeps it, and what that one does;
- * where that is, or how to look further. Cost: some reads of /proc for one process. */
+/* Five lines at most, continued where they are wider than a screen: the headline; who waits; for
+ * whom; who keeps it, and what that one does; where that is, or how to look further. Cost: some
+ * reads of /proc for one process. */
 #include "cli/ps.h"
 #include "cli/why_stack.h"
 
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-enum { WHY_LINE = 2048 };
+enum { WHY_LINE = 2048, WHY_BELOW = 6 };
 
 static void line_of(FILE *out, struct text *t, const char *what, const struct rank_states *m,
                     const int *ranks, int n)
@@ -15,7 +16,7 @@ static void line_of(FILE *out, struct text *t, const char *what, const struct ra
     text_clear(t);
     text_add(t, "  %s", what);
     ps_add_class(t, m, ranks, n);
-    fprintf(out, "%s\n", t->at);
+    ps_fold(out, t->at, WHY_BELOW);
 }
 
 /* The same of ranks that wait: with the first of their deadlines. */
@@ -33,7 +34,7 @@ static void waits_of(FILE *out, struct text *t, const char *what, const struct r
         text_add(t, "; deadline in ");
         text_add_duration(t, left - 1);
     }
-    fprintf(out, "%s\n", t->at);
+    ps_fold(out, t->at, WHY_BELOW);
 }
 
 /* The keepers that do what most of them do: one sentence says it of all. */
@@ -94,7 +95,7 @@ static void say_where(FILE *out, struct text *t, const struct rank_states *m,
     const char *pace = any_moved(m) ? "; ranks of the job make progress"
                                     : "; no rank makes progress now";
     text_add(t, "%s", s->process.kernel ? "" : pace);
-    fprintf(out, "%s\n", t->at);
+    ps_fold(out, t->at, WHY_BELOW);
 }
 
 static void say_further(FILE *out, const struct rank_state *s)
@@ -125,15 +126,19 @@ static void say_blockers(FILE *out, struct text *t, const struct rank_states *m,
         fprintf(out, "  all ranks have come to it: it is being carried out\n");
     if (k->kind == BLOCKED_OPEN && !n)
         fprintf(out, "  whom it waits for is not known: nobody in particular\n");
-    if (k->kind == BLOCKED_KEY && !n)
-        fprintf(out, "  kept by: key \"%s\", which no rank has set, and no other is free to set\n",
-               m->rank[k->key].key);
+    if (k->kind == BLOCKED_KEY && !n) {
+        text_clear(t);
+        text_add(t, "  kept by: key \"%s\", which no rank has set, and no other is free to set",
+                 m->rank[k->key].key);
+        ps_fold(out, t->at, WHY_BELOW);
+    }
     if (!n)
         return;
     if (k->kind == BLOCKED_CIRCLE) {
         text_clear(t);
+        text_add(t, "  a circle: that waits in its turn for ");
         phrase_ranks(t, k->keepers, k->keepers_n);
-        fprintf(out, "  a circle: that waits in its turn for %s\n", t->at);
+        ps_fold(out, t->at, WHY_BELOW);
         say_further(out, &m->rank[k->over_n ? k->over[k->over_n - 1] : ranks[0]]);
         return;
     }
@@ -170,17 +175,17 @@ void why_job(FILE *out, const struct seen_job *job, bool stack)
         ps_line(out, job);
         return;
     }
-    fprintf(out, "job %s: %u ranks, %s", m->job[0] ? m->job : "without a name", m->size,
-           job_status_name(m->status));
+    text_add(&t, "job %s: %u ranks, %s", m->job[0] ? m->job : "without a name", m->size,
+             job_status_name(m->status));
     if (m->failed[0])
-        fprintf(out, " (%s)", m->failed);
+        text_add(&t, " (%s)", m->failed);
     if (job->blockers.kind == BLOCKED_NONE)
-        fprintf(out, ": nobody waits");
+        text_add(&t, ": nobody waits");
     if (job->blockers.kind == BLOCKED_JOIN) {
+        text_add(&t, ": ranks wait in tutti_init for others to join, for ");
         text_add_duration(&t, m->age_ns);
-        fprintf(out, ": ranks wait in tutti_init for others to join, for %s", line);
     }
-    fprintf(out, "\n");
+    ps_fold(out, line, 4);
     say_blockers(out, &t, m, &job->blockers);
     const struct rank_state *s = stack ? say_whose(m, &job->blockers) : NULL;
     if (s && s->process.pid)

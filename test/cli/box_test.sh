@@ -8,6 +8,10 @@ export TUTTI_SPAN_BYTES=16M
 look() {
   code=0
   timeout 60 "$tutti" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
+  [ "$1" = why ] || return 0
+  fits "$here/out"
+  whole "$here/out" >"$here/whole"
+  cp "$here/whole" "$here/out"
 }
 shows() { grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"; }
 ranks() { pgrep -x -P "$job" actor; }

@@ -68,10 +68,12 @@ shown() {
   code=0
   "$tutti" why "$2" --stuck 1ms >"$here/out" 2>"$here/err" || code=$?
   quiet
-  [ "$(wc -l <"$here/out")" -le 5 ] || fail "more than five lines: $1"
+  fits "$here/out"
+  whole "$here/out" >"$here/whole"
+  [ "$(wc -l <"$here/whole")" -le 5 ] || fail "more than five lines: $1"
   {
     printf '.SS %s\n.nf\n' "$1"
-    plain <"$here/out" | narrow | sed -e 's/\\/\\e/g' -e 's/-/\\-/g'
+    plain <"$here/whole" | narrow | sed -e 's/\\/\\e/g' -e 's/-/\\-/g'
     printf '.fi\n'
   } >>"$here/texts"
 }

@@ -8,6 +8,10 @@ export TUTTI_SPAN_BYTES=16M
 look() {
   code=0
   timeout 60 "$tutti" "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
+  [ "$1" = why ] || return 0
+  fits "$here/out"
+  whole "$here/out" >"$here/whole"
+  cp "$here/whole" "$here/out"
 }
 shows() { grep -qE -e "$1" "$here/out" || fail "expected on stdout: $1"; }
 lines() { [ "$(wc -l <"$here/out")" -le "$1" ] || fail "more than $1 lines"; }
@@ -187,10 +191,6 @@ fails() {  # WAY PATTERN
 ranks() { pgrep -P "$job"; }
 fails mismatch 'world has failed: the ranks called different things \(rank 2\)'
 fails aborted 'comm [0-9]+ has failed: a rank aborted \(rank 2\)'
-ranks() { pgrep -x -P "$job" actor; }
-
-# ---- a wait for a handle, as PyTorch's are
-stall 4 3 work
 # ---- one that has failed, and the program has met it: all have agreed
 "$tutti" run --grace 1h -n 3 "$TUTTI_BUILD/test/cli/hang" agreed >"$here/job" 2>&1 </dev/null &
 job=$!
@@ -203,6 +203,10 @@ eventually agrees || fail "the ranks do not agree"
 exits 0 "of a failure that the ranks have agreed on"
 shows '"state":"fine","failure":""'
 end 2>"$here/end"
+ranks() { pgrep -x -P "$job" actor; }
+
+# ---- a wait for a handle, as PyTorch's are
+stall 4 3 work
 look why "$pid" --stuck 1ms
 exits 1 "of a job whose ranks wait for handles"
 shows '^  waiting: ranks 0-2: barrier #3 at '

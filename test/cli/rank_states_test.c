@@ -357,7 +357,8 @@ static int broken(const struct arena *arena, int i)
     return fd;
 }
 
-/* Lines of the command, which reads the arenas out of this process: those with one of two words. */
+/* Lines of the command, which reads the arenas out of this process: those with one of two words,
+ * but not what continues a line. */
 static int lines_of(const char *verb, const char *one, const char *other)
 {
     char command[512], line[8192];
@@ -366,7 +367,7 @@ static int lines_of(const char *verb, const char *one, const char *other)
     FILE *out = popen(command, "re");
     while (fgets(line, sizeof line, out)) {
         assert_non_null(strchr(line, '\n'));
-        n += strstr(line, one) || strstr(line, other);
+        n += strncmp(line, "    ", 4) && (strstr(line, one) || strstr(line, other));
     }
     int status = pclose(out);
     assert_true(WIFEXITED(status));

@@ -1,6 +1,7 @@
 # ctest: timeout=120
 # A program asks why its own job waits: the text of `tutti why`, with Python's lines.
 import os
+import re
 import threading
 import time
 
@@ -18,6 +19,8 @@ class Why(Case):
             others = "ranks 0, 1" if N == 3 else f"ranks 0-{N - 2}"
             while f"waiting: {others}: all_gather" not in text and time.monotonic() < end:
                 text = tutti.why()
+            self.assertLessEqual(max(map(len, text.splitlines())), 80)
+            text = re.sub(r"\n {6}(?=\S)", " ", text)          # where a line is continued
             self.assertRegex(text, rf"(?m)^  waiting: {others}: all_gather .* at "
                                    r"\S*why_ranks.py:\d+ ")
             self.assertRegex(text, rf"(?m)^  kept by: rank {ME}: in its own code for .*, last: "

@@ -25,9 +25,10 @@ def _command() -> str:
 
 def why(timeout: float = 30.0) -> str:
     """What the jobs of this process wait for, which ranks keep them waiting, and what these do
-    instead, with Python's lines: the text of `tutti why`, at most five lines a job; "" without a
-    job. It looks from outside, by that command, and disturbs nobody: any thread may call it, while
-    others wait. timeout: how long to wait for it, in seconds."""
+    instead, with Python's lines: the text of `tutti why`, at most five lines a job, continued and
+    indented where they are wider than 80 columns; "" without a job. It looks from outside, by that
+    command, and disturbs nobody: any thread may call it, while others wait. timeout: how long to
+    wait for it, in seconds."""
     import subprocess
     done = subprocess.run([_command(), "why", str(os.getpid())], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, errors="replace", timeout=timeout)
