@@ -116,6 +116,17 @@ static void comms_and_work(void)
     must(tutti_comm_free(half), "free of a comm");
 }
 
+/* A barrier that is under way on all ranks but one, so that their other threads sleep for long. */
+static tutti_comm *beside;
+static tutti_work *under_way;
+
+static void begin_beside(int late)
+{
+    const tutti_call call = { .work = &under_way };
+    if ((rank == 0) == late)
+        must(tutti_barrier(beside, &call), "a barrier beside");
+}
+
 int main(int argc, char **argv)
 {
     int *never = malloc(sizeof *never);
@@ -126,11 +137,17 @@ int main(int argc, char **argv)
     }
     rank = tutti_rank(world);
     size = tutti_size(world);
+    must(tutti_barrier(world, NULL), "a barrier");
+    must(tutti_comm_split(world, 0, rank, &beside), "split");
+    begin_beside(0);
     for (int i = 0; i < 3; i++) {
         must(tutti_barrier(world, NULL), "barrier");
         reduce_and_gather((size_t[]){ SMALL, MIDDLE, LARGE }[i]);
         messages((size_t[]){ SMALL, MIDDLE, LARGE }[i]);
     }
+    begin_beside(1);
+    must(tutti_wait(under_way, 0), "wait for the barrier beside");
+    must(tutti_comm_free(beside), "free of the comm beside");
     order_and_store();
     memory_and_files(argv[1]);
     comms_and_work();
