@@ -148,6 +148,7 @@ static const struct facts_group groups[] = {
     { "memory of cuMemCreate, lent by a descriptor", facts_descriptor, facts_import },
     { "another thread's calls while a stream is captured", facts_capture, NULL },
     { "a blocking stream is captured", facts_capture_null, NULL },
+    { "calls while a stream of the context waits for a word of the host", facts_held, NULL },
     { "a thread without a context", facts_thread, NULL },
     { "memory of a context that is not the primary one", facts_foreign_context, NULL },
     { "a copy past the mapped part of a reservation", facts_past_end, NULL },

@@ -27,5 +27,6 @@ int facts_lend(void), facts_borrow(void), facts_goes(void), facts_stays(void);
 int facts_killed(void), facts_reads(void), facts_exits(void);
 int facts_descriptor(void), facts_import(void);
 int facts_foreign_context(void), facts_thread(void), facts_capture(void), facts_capture_null(void);
+int facts_held(void);
 
 #endif

@@ -301,6 +301,78 @@ int facts_capture(void)
     return 0;
 }
 
+/* ---- a stream that waits for a word of the host ---------------------------------------------- */
+
+typedef CUresult wait_value(CUstream stream, CUdeviceptr at, uint32_t value, unsigned flags);
+enum { GEQ = 0, HELD_MS = 300, FIRST_LAUNCH = CALLED };
+
+struct held { struct beside beside; CUfunction fresh; uint32_t over; };
+
+/* A kernel's first launch is when a driver that loads lazily loads it. */
+static void *held_thread(void *arg)
+{
+    struct held *h = arg;
+    struct beside *b = &h->beside;
+    struct kernel_fold fold = {
+        .out = b->to, .count = 64, .inputs = 1, .divisor = 1, .in = { b->at }
+    };
+    void *parameters[] = { &fold };
+    b->result = cu.cuCtxSetCurrent(facts_context);
+    if (!b->result && b->called < CALLED)
+        b->result = call_it(b);
+    else if (!b->result)
+        b->result = cu.cuLaunchKernel(h->fresh, 1, 1, 1, 128, 1, 1, 0, b->stream, parameters, NULL);
+    __atomic_store_n(&h->over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void held(struct held *h, wait_value *wait, CUstream stream, volatile uint32_t *word,
+                 CUdeviceptr seen)
+{
+    static uint32_t number;
+    pthread_t thread;
+    CUresult error = wait(stream, seen, ++number, GEQ);
+    __atomic_store_n(&h->over, 0, __ATOMIC_RELAXED);
+    double from = facts_ms();
+    if (error || pthread_create(&thread, NULL, held_thread, h)) {
+        fact("cuStreamWaitValue32: %s", facts_name(error));
+        return;
+    }
+    while (!__atomic_load_n(&h->over, __ATOMIC_ACQUIRE) && facts_ms() - from < HELD_MS) { }
+    bool waits = !__atomic_load_n(&h->over, __ATOMIC_ACQUIRE);
+    *word = number;
+    pthread_join(thread, NULL);
+    fact("%s: %s, %s", h->beside.called < CALLED ? called_names[h->beside.called]
+                                                  : "a kernel's first launch",
+         facts_name(h->beside.result), waits ? "waits for that stream" : "goes on");
+    cu.cuCtxSynchronize();
+}
+
+int facts_held(void)
+{
+    struct held h = { .beside = { .called = EVENT_QUERY } };
+    CUstream stream;
+    CUdeviceptr seen;
+    wait_value *wait;
+    void *found = facts_begin() ? facts_symbol("cuStreamWaitValue32_v2") : NULL;
+    if (!found || beside_begin(&h.beside, &stream, CU_STREAM_NON_BLOCKING))
+        return 0;
+    memcpy(&wait, &found, sizeof found);
+    h.fresh = fixture_fold(TUTTI_F32, TUTTI_MIN);
+    uint32_t *word = mmap(NULL, PAGE_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    YES(word != MAP_FAILED);
+    OK(cu.cuMemHostRegister_v2(word, PAGE_, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cu.cuMemHostGetDevicePointer_v2(&seen, word, 0));
+    for (int i = 0; i <= FIRST_LAUNCH; i++) {
+        if (i == FIRST_LAUNCH && !h.fresh)
+            break;
+        h.beside.called = (enum called)i;
+        before(&h.beside);
+        held(&h, wait, stream, word, seen);
+    }
+    return 0;
+}
+
 /* The captured stream is one that waits for the default stream. */
 int facts_capture_null(void)
 {
