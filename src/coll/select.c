@@ -117,6 +117,7 @@ static void select_over(struct road_choices *to, const struct road_choices *unde
     if (more)
         memcpy(to->at + n, under->at, sizeof choices[0] * (size_t)more);
     to->used = n + more;
+    to->named = under != NULL;
 }
 
 static int select_roads(struct rules *rules, const struct rules *under, enum road_memory memory,
@@ -255,6 +256,11 @@ const struct algorithm *select_algorithm(const struct rules *rules, enum kind ki
             return c->algorithm;
     }
     return NULL;        /* not for a kind that has rows: the default's last choice takes any size */
+}
+
+bool select_road_named(const struct rules *rules, enum road_memory memory)
+{
+    return rules->roads[memory].named;
 }
 
 enum road select_road(const struct rules *rules, enum road_memory memory, size_t bytes)

@@ -33,7 +33,12 @@ struct road_choice { size_t low, high; enum road road; };
 struct rules {
     struct choice choices[KIND_COUNT][2][LAYERS * CHOICES_MAX];
     int used[KIND_COUNT][2];
-    struct road_choices { struct road_choice at[LAYERS * CHOICES_MAX]; int used; } roads[2];
+    /* named: by a layer over the default */
+    struct road_choices {
+        struct road_choice at[LAYERS * CHOICES_MAX];
+        int used;
+        bool named;
+    } roads[2];
 };
 /* Device memory that peers keep open and read in place; any other, which is staged. */
 enum road_memory { ROAD_PLACE, ROAD_STAGED };
@@ -49,6 +54,8 @@ int select_layers(struct rules *rules, const char *text, struct text *why);
 const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
                                          size_t bytes);
 
+/* True: a layer over the default says how such memory goes. */
+bool select_road_named(const struct rules *rules, enum road_memory memory);
 enum road select_road(const struct rules *rules, enum road_memory memory, size_t bytes);
 const char *road_name(enum road road);
 

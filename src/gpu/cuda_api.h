@@ -120,6 +120,8 @@ enum {                                               /* cuDeviceGetAttribute */
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134,          /* since R535 (CUDA 12.2) */
 };
 
+enum { CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3 };   /* cuDeviceGetP2PAttribute */
+
 enum {                                      /* cuPointerGetAttribute; behind each what it writes */
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,                /* CUcontext; NULL for memory of cuMemCreate */
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,            /* unsigned: CU_MEMORYTYPE_ */
@@ -270,6 +272,8 @@ enum { CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0, CU_MEM_ALLOC_GRANULARITY_RECOMMENDE
 
 /* Likewise, of later drivers: NULL in the others. */
 #define CUDA_LATER_SYMBOLS(X) \
+    /* R384 (CUDA 8) */ \
+    X(cuDeviceGetP2PAttribute, (int *value, int attribute, CUdevice reader, CUdevice owner)) \
     /* R515 (CUDA 11.7) */ \
     X(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr at, uint32_t value, unsigned flags))
 

@@ -132,7 +132,15 @@ static bool reads(const struct coll *c, uint32_t p)
                                        : direct_reads_send(c, p) || direct_reads_recv(c, p);
 }
 
-/* -EXDEV: it is on a GPU that cannot be read here, by whatever road. */
+/* The default rules leave alone what PCIe carries across the host bridge. */
+static bool too_far(const struct coll *c, const struct card *card)
+{
+    bool staged = c->gpu.call->direct->staged;
+    return !select_road_named(c->comm->world->rules, staged ? ROAD_STAGED : ROAD_PLACE)
+        && proof_far(c->comm->world, c->gpu.call->gpu, direct_device(c, card));
+}
+
+/* -EXDEV: it is on a GPU that cannot be read here, by whatever road, or not by default. */
 static int open_peer(struct coll *c, uint32_t p, struct text *why)
 {
     struct direct_peer *peer = &c->gpu.call->direct->peers[p];
@@ -148,6 +156,12 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
         return 0;
     if (proof_known(c->comm->world, c->gpu.call->gpu, direct_device(c, card), why) < 0)
         return -EXDEV;
+    if (too_far(c, card)) {
+        text_add(why,
+                 "its GPU is behind the host bridge, without NVLink; the clauses \"device\" and "
+                 "\"staged\" of TUTTI_ALGORITHM choose another way");
+        return -EXDEV;
+    }
     if (c->gpu.call->direct->staged)
         return open_staging(c, p, card, why);
     peer->send = card->send;

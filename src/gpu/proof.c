@@ -11,6 +11,7 @@
 #include "gpu/calm.h"
 #include "gpu/device_memory.h"
 #include "gpu/kernels.h"
+#include "os/pci.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,13 +19,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGES = 16, ROWS = 64, NUMBERS = PROOF_BYTES / 4 };
+enum { FAR_NOT_ASKED = -1, PAGES = 16, ROWS = 64, NUMBERS = PROOF_BYTES / 4 };
 #define PATIENCE_NS UINT64_C(5000000000)
 
 struct proofs {
     pthread_mutex_t lock;               /* over all that follows */
     struct { int device; struct driver_pointer pointer; uint64_t nonce; } page[PAGES];
-    struct { int reader; unsigned char owner[16]; int found; char words[PROOF_WORDS]; } row[ROWS];
+    /* found: as proof_known; far: 1 or 0, FAR_NOT_ASKED */
+    struct pair {
+        int reader, found, far;
+        unsigned char owner[16];
+        char words[PROOF_WORDS];
+    } row[ROWS];
     int pages, rows;
 };
 
@@ -112,6 +118,20 @@ int proof_page(struct world *world, struct gpu *gpu, struct driver_pointer *page
 
 /* ---- the reader ------------------------------------------------------------------------------ */
 
+/* Under the lock. NULL: there is no room for one more. */
+static struct pair *pair_of(struct proofs *p, const struct gpu *gpu, const unsigned char uuid[16])
+{
+    for (int i = 0; i < p->rows; i++)
+        if (p->row[i].reader == gpu_ordinal(gpu) && memcmp(p->row[i].owner, uuid, 16) == 0)
+            return &p->row[i];
+    if (p->rows == ROWS)
+        return NULL;
+    struct pair *pair = &p->row[p->rows++];
+    *pair = (struct pair){ .reader = gpu_ordinal(gpu), .far = FAR_NOT_ASKED };
+    memcpy(pair->owner, uuid, sizeof pair->owner);
+    return pair;
+}
+
 int proof_known(struct world *world, const struct gpu *gpu, const unsigned char uuid[16],
                 struct text *why)
 {
@@ -120,16 +140,50 @@ int proof_known(struct world *world, const struct gpu *gpu, const unsigned char 
         return 1;
     if (!p)
         return 0;
-    int found = 0;
     pthread_mutex_lock(&p->lock);
-    for (int i = 0; i < p->rows && !found; i++)
-        if (p->row[i].reader == gpu_ordinal(gpu) && memcmp(p->row[i].owner, uuid, 16) == 0) {
-            found = p->row[i].found;
-            if (found < 0)
-                text_add(why, "%s", p->row[i].words);
-        }
+    const struct pair *pair = pair_of(p, gpu, uuid);
+    int found = pair ? pair->found : 0;
+    if (found < 0)
+        text_add(why, "%s", pair->words);
     pthread_mutex_unlock(&p->lock);
     return found;
+}
+
+/* A link that carries atomics is NVLink. An owner that this process does not see cannot be asked
+ * about, and counts as near. */
+static bool ask_far(const struct gpu *gpu, const unsigned char uuid[16])
+{
+    const struct cuda_api *call = gpu_api(gpu);
+    const struct driver *driver;
+    struct driver_device owner;
+    if (driver_open(&driver, NULL) < 0 || !call->cuDeviceGetP2PAttribute)
+        return false;
+    for (int i = 0; i < driver->devices; i++) {
+        int atomics = 0;
+        CUdevice me, it;
+        if (driver_device(driver, i, &owner, NULL) < 0 || memcmp(owner.uuid.bytes, uuid, 16) != 0)
+            continue;
+        return !call->cuDeviceGet(&me, gpu_ordinal(gpu)) && !call->cuDeviceGet(&it, i)
+            && !call->cuDeviceGetP2PAttribute(&atomics,
+                                              CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, me,
+                                              it)
+            && !atomics && pci_across_host(gpu_about(gpu)->bus, owner.bus) == 1;
+    }
+    return false;
+}
+
+bool proof_far(struct world *world, const struct gpu *gpu, const unsigned char uuid[16])
+{
+    struct proofs *p = proofs_of(world);
+    if (!p || memcmp(gpu_about(gpu)->uuid.bytes, uuid, 16) == 0)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    struct pair *pair = pair_of(p, gpu, uuid);
+    if (pair && pair->far == FAR_NOT_ASKED)
+        pair->far = ask_far(gpu, uuid);
+    bool far = pair && pair->far == 1;
+    pthread_mutex_unlock(&p->lock);
+    return far;
 }
 
 static int learn(struct world *world, const struct gpu *gpu, const unsigned char uuid[16],
@@ -142,14 +196,12 @@ static int learn(struct world *world, const struct gpu *gpu, const unsigned char
     if (!p)
         return found;
     pthread_mutex_lock(&p->lock);
-    if (p->rows < ROWS) {
-        struct text kept = TEXT_IN(p->row[p->rows].words);
-        p->row[p->rows].reader = gpu_ordinal(gpu);
-        memcpy(p->row[p->rows].owner, uuid, 16);
-        p->row[p->rows].found = found;
+    struct pair *pair = pair_of(p, gpu, uuid);
+    if (pair) {
+        struct text kept = TEXT_IN(pair->words);
+        pair->found = found;
         text_clear(&kept);
         text_add(&kept, "%s", words ? words : "");
-        p->rows++;
     }
     pthread_mutex_unlock(&p->lock);
     return found;

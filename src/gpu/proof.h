@@ -32,6 +32,9 @@ int proof_page(struct world *world, struct gpu *gpu, struct driver_pointer *page
  * it cannot, and *why says why. */
 int proof_known(struct world *world, const struct gpu *gpu, const unsigned char uuid[16],
                 struct text *why);
+/* True: that device is behind the host bridge, without NVLink: what host memory carries, it carries
+ * slower. Asked once. */
+bool proof_far(struct world *world, const struct gpu *gpu, const unsigned char uuid[16]);
 /* Asks: `at` is the owner's page, opened here. 0, -ENOMEM, -EIO. */
 int proof_ask(struct gpu *gpu, struct proof *proof, CUdeviceptr at, struct text *why);
 /* 1: it can be read, 0: not known yet, ask again. -ENOTSUP: it cannot, *why; from here on

@@ -13,6 +13,7 @@
  *   FAKE_CUDA_PINNED=require an asynchronous copy from or to host memory that is not
  *   registered is misuse
  *   FAKE_CUDA_PEER=0         no GPU can reach another one's memory
+ *   FAKE_CUDA_LINK=pcie      they reach each other by PCIe; by NVLink by default
  *   FAKE_CUDA_LIES=...       one can, and reads other bytes: lie.c
  *   FAKE_CUDA_EXCLUSIVE=path compute mode exclusive: a GPU's contexts are of one process at a time,
  *   who has locked path.<number of the GPU>
@@ -264,6 +265,18 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     if (!is_device(device) || !is_device(peer))
         return CUDA_ERROR_INVALID_DEVICE;
     *can = reaches(device, peer);
+    return 0;
+}
+
+/* Atomics are what NVLink carries and PCIe does not. */
+CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice reader, CUdevice owner)
+{
+    ENTER;
+    if (!is_device(reader) || !is_device(owner) || reader == owner)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (attribute != CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = reaches(reader, owner) && !environment_is("FAKE_CUDA_LINK", "pcie");
     return 0;
 }
 

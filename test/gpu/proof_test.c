@@ -11,13 +11,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <tutti_cuda.h>
 
-enum { COUNT = 40000, LIFE_S = 90, DEVICES = 2 };
+enum { COUNT = 40000, LARGE = 5 << 18, LIFE_S = 90, DEVICES = 2 };
 
 static const enum compare_kind kinds[] = {
     R_ALL_REDUCE, R_ALL_GATHER, R_BROADCAST, R_REDUCE_SCATTER, R_ALL_REDUCE
@@ -152,12 +154,85 @@ static void truth_is_believed(void **state)
     assert_int_equal(run(4, told_the_truth, NULL), 0);
 }
 
+/* ---- the host bridge ------------------------------------------------------------------------- */
+
+#define DEVICES_IN "/sys/bus/pci/devices/0000:"
+static const char *links[2];             /* of the two devices, in the kernel's tree */
+
+/* In place of the C library's: the tests' devices are in no kernel's tree. */
+ssize_t readlink(const char *path, char *to, size_t room)
+{
+    for (int i = 0; i < 2; i++)
+        if (links[i] && strstr(path, i ? DEVICES_IN "11:" : DEVICES_IN "10:")) {
+            size_t n = strlen(links[i]) < room ? strlen(links[i]) : room;
+            memcpy(to, links[i], n);
+            return (ssize_t)n;
+        }
+    return syscall(SYS_readlinkat, AT_FDCWD, path, to, room);
+}
+
+static bool goes_directly;               /* of this run */
+
+static int by_default(tutti_comm *world, int rank)
+{
+    struct compared round = { R_ALL_REDUCE, LARGE, false, ON_DEVICE, NULL, false };
+    alarm(LIFE_S);
+    if (compare_begin(world, LARGE, rank % DEVICES))
+        return 1;
+    for (int i = 0; i < 3; i++)
+        if (compare_run(world, &round))
+            return 1;
+    IS(case_calls_of("cuLaunchKernel") > 0, goes_directly);
+    if (!goes_directly)
+        YES(noted(world, "its GPU is behind the host bridge, without NVLink"));
+    return compare_end(world);
+}
+
+#define HOST_0 "../../../devices/pci0000:00/"
+#define HOST_1 "../../../devices/pci0000:10/"
+
+static void the_host_bridge_is_not_crossed(void **state)
+{
+    static const struct { const char *link, *one, *other, *rules; bool directly; } all[] = {
+        { "pcie", HOST_0 "0000:00:01.0/0000:10:00.0", HOST_1 "0000:10:01.0/0000:11:00.0", NULL,
+          false },
+        { "pcie", HOST_0 "0000:00:01.0/0000:10:00.0", HOST_0 "0000:00:02.0/0000:11:00.0", NULL,
+          false },
+        { "pcie", HOST_0 "0000:10:00.0", HOST_0 "0000:11:00.0", NULL, false },
+        { "pcie", HOST_0 "0000:00:01.0/0000:10:00.0", HOST_1 "0000:10:01.0/0000:11:00.0",
+          "device:-inf=peers", true },
+        { "pcie", HOST_0 "0000:00:01.0/0000:01:00.0/0000:10:00.0",
+          HOST_0 "0000:00:01.0/0000:01:01.0/0000:11:00.0", NULL, true },
+        { "pcie", NULL, NULL, NULL, true },
+        { "nvlink", HOST_0 "0000:00:01.0/0000:10:00.0", HOST_1 "0000:10:01.0/0000:11:00.0", NULL,
+          true },
+    };
+    (void)state;
+    NEEDS_FAKE("has two devices");
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        unsetenv("TUTTI_ALGORITHM");
+        if (all[i].rules)
+            setenv("TUTTI_ALGORITHM", all[i].rules, 1);
+        setenv("FAKE_CUDA_LINK", all[i].link, 1);
+        links[0] = all[i].one;
+        links[1] = all[i].other;
+        goes_directly = all[i].directly;
+        if (ranks_run(2, by_default, 0))
+            fail_msg("%s, %s and %s, rules %s", all[i].link, all[i].one, all[i].other,
+                     all[i].rules);
+    }
+    unsetenv("FAKE_CUDA_LINK");
+    links[0] = links[1] = NULL;
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = { cmocka_unit_test(lies_are_found),
                                         cmocka_unit_test(what_never_ends_is_given_up),
-                                        cmocka_unit_test(truth_is_believed) };
+                                        cmocka_unit_test(truth_is_believed),
+                                        cmocka_unit_test(the_host_bridge_is_not_crossed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
