@@ -57,7 +57,8 @@ static const char help[] =
     "idle meanwhile.\n"
     "\n"
     "  --timeout TIME   how long a driver may take over one question, as 30s or\n"
-    "                   2min; default: 20s\n"
+    "                   2min; default: 20s; one reading of --gpu has a quarter of\n"
+    "                   it, 5 s at most\n"
     "  --gpu            only the GPUs, in pairs\n"
     "  --json           with --gpu: as JSON\n"
     "  --tune           measure, and write ~/.config/tutti/rules, or the file that\n"
@@ -223,12 +224,14 @@ static int watch_over(int64_t ms, const char *pairs)
     int error = pipe2(fds, O_CLOEXEC) == 0 ? 0 : -errno;
     if (!error) {
         const int map[][2] = { { fds[1], DOCTOR_PULSE_FD } };
+        char value[40];
+        snprintf(value, sizeof value, "%s %lld", pairs ? pairs : "", (long long)ms);
         /* dup2 onto itself would keep the close-on-exec flag: the new process would start without
          * its pipe */
         int moved = fds[1] == DOCTOR_PULSE_FD ? fcntl(fds[1], F_SETFD, 0) : 0;
         error = moved < 0
             ? -errno
-            : doctor_start(&pid, pairs ? DOCTOR_PAIRS : DOCTOR_ASK, pairs, map, 1);
+            : doctor_start(&pid, pairs ? DOCTOR_PAIRS : DOCTOR_ASK, pairs ? value : NULL, map, 1);
         close(fds[1]);
     }
     if (error < 0) {
@@ -297,7 +300,7 @@ int verb_doctor(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], DOCTOR_OPEN))
         return doctor_open(atoi(argv[2]));
     if (argc == 3 && !strcmp(argv[1], DOCTOR_PAIRS))
-        return doctor_pairs(!strcmp(argv[2], "json"));
+        return doctor_pairs(argv[2]);
     if (argc == 3 && !strcmp(argv[1], DOCTOR_READ))
         return doctor_reader(atoi(argv[2]));
     const struct option_words words = { "tutti doctor", ":h", options, argc, argv };

@@ -43,6 +43,7 @@ struct doctor_gpu {
  * standard output for each peer; no words: opened. */
 struct doctor_offer {
     int gpus;
+    int64_t patience_ns;                             /* of --gpu: for one reading */
     uint64_t nonce[DOCTOR_GPUS];                     /* of --gpu: of what is written there */
     struct { int shared; CUipcMemHandle handle; } gpu[DOCTOR_GPUS];
 };
@@ -86,7 +87,8 @@ void doctor_rules(struct doctor *d);
 
 int doctor_ask(void);                                /* the second process: the exit status */
 int doctor_open(int device);                         /* the third */
-int doctor_pairs(bool json);                         /* the second and the third of --gpu */
+/* The second and the third of --gpu. how: "json MS" or "text MS", MS the patience of --timeout. */
+int doctor_pairs(const char *how);
 int doctor_reader(int device);
 
 /* doctor_road.c: roads that the second process tries alone. */

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "os/cpu.h"
 #include "os/numa.h"
+#include "os/pci.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -209,19 +209,21 @@ static void know(struct pairs *p, int reader, int owner)
 /* The NUMA node of the GPU's slot; -1: unknown, or the machine has one. */
 static int node_of(const struct pairs *p, int i)
 {
-    char path[80];
     int node = -1;
-    if (!p->driver->call.cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, i))
-        return node;
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", p->about[i].bus);
-    for (char *c = path; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    FILE *file = fopen(path, "re");
-    if (!file || fscanf(file, "%d", &node) != 1)
-        node = -1;
-    if (file)
-        fclose(file);
-    return node;
+    return p->driver->call.cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, i)
+        ? pci_node(p->about[i].bus)
+        : node;
+}
+
+/* True: one reads the other by PCIe across the host bridge. */
+static bool is_far(const struct pairs *p, int reader, int owner)
+{
+    const struct cuda_api *call = &p->driver->call;
+    int atomics = 0;                             /* what NVLink carries, and PCIe does not */
+    return reader != owner && call->cuDeviceGetP2PAttribute
+        && !call->cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                          reader, owner)
+        && !atomics && pci_across_host(p->about[reader].bus, p->about[owner].bus) == 1;
 }
 
 /* True: this process, and so its ranks, may run on a CPU of the node. */
@@ -274,6 +276,10 @@ static void print_matrix(const struct pairs *p)
     for (int r = 0; r < p->gpus; r++)
         for (int o = 0; o < p->gpus; o++) {
             const struct pair *one = &p->pair[r][o];
+            if (one->verdict == PAIR_READS && is_far(p, r, o))
+                printf("%d reads %d across the host bridge, without NVLink: by default they take "
+                       "host memory; the clauses device and staged of TUTTI_ALGORITHM choose\n",
+                       r, o);
             if (one->verdict == PAIR_READS)
                 continue;
             printf("%d reads %d: %s; what they give each other goes through host memory\n", r, o,
@@ -301,8 +307,9 @@ static void print_json(const struct pairs *p, int wrong)
         for (int o = 0; o < p->gpus; o++) {
             const struct pair *one = &p->pair[r][o];
             printf("%s\n  {\"reader\": %d, \"owner\": %d, \"verdict\": \"%s\", \"gb_s\": %.3f, "
-                   "\"reason\": ",
-                   r || o ? "," : "", r, o, verdicts[one->verdict].name, one->gb_s);
+                   "\"across_host\": %s, \"reason\": ",
+                   r || o ? "," : "", r, o, verdicts[one->verdict].name, one->gb_s,
+                   is_far(p, r, o) ? "true" : "false");
             json_quote(stdout, one->words);
             printf(", \"remedy\": ");
             json_quote(stdout, verdicts[one->verdict].remedy);
@@ -322,8 +329,18 @@ static int none(int error, const char *words, bool json)
     return fflush(stdout) != 0 || error != -ENODEV;
 }
 
-int doctor_pairs(bool json)
+/* A quarter of the patience for a question to the driver; less than none is no limit there. */
+static int64_t reading_ns(const char *how)
 {
+    enum { MOST_MS = 5000, SHARE = 4 };
+    const char *ms = strchr(how, ' ');
+    int64_t given = ms ? strtoll(ms, NULL, 10) / SHARE : -1;
+    return (given <= 0 || given > MOST_MS ? MOST_MS : given) * 1000000;
+}
+
+int doctor_pairs(const char *how)
+{
+    bool json = strncmp(how, "json", 4) == 0;
     static struct pairs p;
     char words[DOCTOR_WORDS + 100];
     struct text why = TEXT_IN(words);
@@ -336,6 +353,7 @@ int doctor_pairs(bool json)
     int error = driver_open(&p.driver, &why);
     if (error < 0)
         return none(error, words, json);
+    p.offer.patience_ns = reading_ns(how);
     p.offer.gpus = p.gpus = p.driver->devices < DOCTOR_GPUS ? p.driver->devices : DOCTOR_GPUS;
     for (int i = 0; i < p.gpus; i++) {
         driver_device(p.driver, i, &p.about[i], NULL);

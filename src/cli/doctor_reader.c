@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum { TURNS = 4, BYTES = DOCTOR_NUMBERS * 4, ROOM = 2 * BYTES, HALF = DOCTOR_PAIR_BYTES / 2 };
-#define PATIENCE_NS UINT64_C(5000000000)
 
 struct reader {
     const struct driver *driver;
+    int64_t patience_ns;
     CUstream stream;
     CUfunction fold;
     CUdeviceptr here, host_seen;                     /* this GPU's memory; `host` as it sees it */
@@ -77,7 +77,7 @@ static CUresult await(const struct reader *r)
     uint64_t began = clock_ns();
     CUresult error;
     while ((error = r->driver->call.cuStreamQuery(r->stream)) == CUDA_ERROR_NOT_READY
-           && clock_ns() - began < PATIENCE_NS)
+           && clock_ns() - began < (uint64_t)r->patience_ns)
         usleep(50);
     return error;
 }
@@ -184,6 +184,7 @@ int doctor_reader(int device)
     if (doctor_orphan() || !doctor_read(STDIN_FILENO, &offer, sizeof offer) || offer.gpus < 0
         || offer.gpus > DOCTOR_GPUS)
         return 1;
+    r.patience_ns = offer.patience_ns;
     int error = driver_open(&r.driver, &why);
     CUresult said = error ? 0 : begin(&r, device, &function);
     if (said)
