@@ -1,47 +1,85 @@
 /* The mode is CUDA's, of each thread, and may be the program's choice. So it is put back. */
 #include "gpu/calm.h"
 
-/* was: the mode before the outermost calm_begin. */
-static _Thread_local struct { int depth, was; } calm;
+/* relaxed: the thread's mode is ours; was: the one before. depth: calm_begin without calm_end.
+ * held: calm_hold without calm_release. kept: the context that was the first to be entered since;
+ * it stays current. pushed: contexts entered on top of it, or without a hold. */
+static _Thread_local struct {
+    const struct cuda_api *call;
+    bool relaxed;
+    int was, depth, held, pushed;
+    CUcontext kept;
+} calm;
+
+static void put_back(void)
+{
+    int mode = calm.was;
+    calm.relaxed = false;
+    if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+        calm.call->cuThreadExchangeStreamCaptureMode(&mode);
+}
 
 CUresult calm_begin(const struct cuda_api *call)
 {
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (calm.depth) {
-        calm.depth++;
-        return CUDA_SUCCESS;
+    if (!calm.relaxed) {
+        CUresult error = call->cuThreadExchangeStreamCaptureMode(&mode);
+        if (error)
+            return error;
+        calm.call = call;
+        calm.relaxed = true;
+        calm.was = mode;
     }
-    CUresult error = call->cuThreadExchangeStreamCaptureMode(&mode);
-    calm.depth = !error;
-    calm.was = mode;
-    return error;
+    calm.depth++;
+    return CUDA_SUCCESS;
 }
 
 void calm_end(const struct cuda_api *call)
 {
-    int mode = calm.was;
-    if (--calm.depth == 0 && mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-        call->cuThreadExchangeStreamCaptureMode(&mode);
+    (void)call;
+    if (--calm.depth == 0 && !calm.held)
+        put_back();
 }
 
 CUresult calm_enter(const struct cuda_api *call, CUcontext context, const char **function)
 {
     *function = "cuThreadExchangeStreamCaptureMode";
     CUresult error = calm_begin(call);
-    if (error)
+    if (error || (calm.held && !calm.pushed && calm.kept == context))
         return error;
     *function = "cuCtxPushCurrent";
     error = call->cuCtxPushCurrent_v2(context);
     if (error)
         calm_end(call);
+    else if (calm.held && !calm.kept && !calm.pushed)
+        calm.kept = context;
+    else
+        calm.pushed++;
     return error;
 }
 
 void calm_leave(const struct cuda_api *call)
 {
     CUcontext was;
-    call->cuCtxPopCurrent_v2(&was);
+    if (calm.pushed) {
+        calm.pushed--;
+        call->cuCtxPopCurrent_v2(&was);
+    }
     calm_end(call);
+}
+
+void calm_hold(void) { calm.held++; }
+
+void calm_release(void)
+{
+    CUcontext was;
+    if (--calm.held)
+        return;
+    if (calm.kept)
+        calm.call->cuCtxPopCurrent_v2(&was);
+    calm.kept = NULL;
+    if (calm.relaxed && !calm.depth)
+        put_back();
 }
 
 /* A context that has died is given no work; this question says so, and nothing else does without

@@ -25,6 +25,11 @@ void calm_leave(const struct cuda_api *call);
    owner may free it. */
 bool calm_enter_to_give(const struct cuda_api *call, CUcontext context);
 
+/* Around several pairs, which then cost the driver one exchange, and one push of the context that
+ * comes first: from the first pair that needs it to the outermost release. */
+void calm_hold(void);
+void calm_release(void);
+
 /* Within a pair that has a context: what that has died of; 0: it lives. An error of another call
  * does not say it, since drivers differ in which numbers are for good. */
 CUresult calm_died(const struct cuda_api *call);

@@ -197,6 +197,14 @@ int device_open(struct coll *c)
     return 0;
 }
 
+int device_advance(struct op *op, int (*step)(struct op *op))
+{
+    calm_hold();
+    int r = step(op);
+    calm_release();
+    return r;
+}
+
 int device_ready(struct coll *c)
 {
     struct device_call *d = c->gpu.call;

@@ -78,6 +78,8 @@ void device_drop(struct device_call *d);
 int  device_keep(struct coll *c);
 /* For the roads: opens the streams, before the arrival. 0 or -errno, explained. */
 int  device_open(struct coll *c);
+/* As step(op), which costs the driver one exchange of modes and one push of the context at most. */
+int  device_advance(struct op *op, int (*step)(struct op *op));
 /* DONE: the caller's stream has done what it had to do before the call. Else WAITING, -errno. */
 int  device_ready(struct coll *c);
 /* Puts the streams' words into the report. Returns error. */

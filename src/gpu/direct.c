@@ -380,7 +380,7 @@ static int direct_reserve(struct coll *c, size_t bytes) { return pinned_mover.re
 
 static const struct mover direct_mover = { .ready = direct_ready, .reserve = direct_reserve };
 
-static int direct_advance(struct op *op)
+static int direct_step(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     struct device_call *d = c->gpu.call;
@@ -401,6 +401,8 @@ static int direct_advance(struct op *op)
     }
     return c->algorithm->advance(op);
 }
+
+static int direct_advance(struct op *op) { return device_advance(op, direct_step); }
 
 void direct_choose(struct coll *c)
 {

@@ -112,7 +112,7 @@ static void host_copy_swap(struct coll *c)
         c->recv = d->copies[d->gives];
 }
 
-static int host_copy_advance(struct op *op)
+static int host_copy_step(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     struct device_call *d = c->gpu.call;
@@ -139,6 +139,8 @@ static int host_copy_advance(struct op *op)
     }
     return coll_one_phase(op);
 }
+
+static int host_copy_advance(struct op *op) { return device_advance(op, host_copy_step); }
 
 static int host_copy_place(struct coll *c)
 {

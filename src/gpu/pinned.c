@@ -63,7 +63,7 @@ const struct mover pinned_mover = {
     pinned_reserve, pinned_scratch
 };
 
-static int pinned_advance(struct op *op)
+static int pinned_step(struct op *op)
 {
     struct coll *c = (struct coll *)op;
     struct device_call *d = c->gpu.call;
@@ -76,6 +76,8 @@ static int pinned_advance(struct op *op)
     }
     return c->algorithm->advance(op);
 }
+
+static int pinned_advance(struct op *op) { return device_advance(op, pinned_step); }
 
 void pinned_choose(struct coll *c)
 {
