@@ -155,7 +155,7 @@ static void say_known(struct doctor *d, enum knob_id id, const char *value)
 
 static void say_unknown(struct doctor *d, const char *name, size_t n)
 {
-    char copy[80], remedy[200] = "unset it; man tutti lists the settings";
+    char copy[80], remedy[200] = "unset it; man 7 tutti lists the settings";
     size_t best = 4;
     snprintf(copy, sizeof copy, "%.*s", (int)n, name);
     for (int id = 0; id < KNOB_COUNT; id++) {

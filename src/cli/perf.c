@@ -53,6 +53,7 @@ static int help(void)
            "scatter all_to_all scan exscan sendrecv\n"
            "\n"
            "  -n LIST          numbers of ranks, as 2,4,8\n"
+           "  --quick          tenths of a second: shows that it works, nothing else\n"
            "  --seconds S      how long to measure, for each number of ranks\n"
            "  --most BYTES     largest message, as 64k or 16M\n"
            "  --without LIST   leave out openmpi, mpich, openmpi5, mpich5, impi, gloo,\n"

@@ -49,6 +49,16 @@ look();
 """
 
 
+MENTIONED = re.compile(r"<b>([a-z_-]+)</b>\s*\(([137])\)")  # macros of man(7) make no links
+
+
+def linked(match, names):
+    """A page that is mentioned becomes a link to it, if there is one."""
+    name = f"{match[1]}.{match[2]}"
+    return f'<a class="Xr" href="{name}.html">{match[1]}({match[2]})</a>' if name in names \
+        else match[0]
+
+
 def plain(page):
     """The words of a page, for the search."""
     text = re.sub(r"<[^>]*>", " ", page[page.index("<body>"):])
@@ -62,9 +72,11 @@ def main():
     for arg in map(pathlib.Path, sys.argv[3:]):
         files += sorted(arg.iterdir()) if arg.is_dir() else [arg]
     rows, texts = {}, {}
+    names = {file.name for file in files}
     for file in files:
         made = subprocess.run([mandoc, "-T", "html", "-O", "style=manual.css,man=%N.%S.html,toc",
                                str(file)], capture_output=True, text=True, check=True).stdout
+        made = MENTIONED.sub(lambda m: linked(m, names), made)
         made = made.replace("<body>", '<body>\n<p class="home"><a href="index.html">tutti: manual'
                             "</a></p>", 1)
         name = file.name + ".html"

@@ -178,4 +178,3 @@ for wrong in "--timeout" "--timeout 30" "--timeout 0" "--timeout soon" "--timeou
   exits 2 "for: $wrong"
   says "^tutti doctor: --timeout wants a "
 done
-grep -qF "tutti doctor" "$TUTTI_SOURCE/src/cli/tutti.1" || fail "it is not in the man page"

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 export TUTTI_SPAN_BYTES=16M TUTTI_WARN_MS=-1
 hang=$TUTTI_BUILD/test/cli/hang
-manual=$TUTTI_SOURCE/src/cli/tutti.1
+manual=$TUTTI_SOURCE/src/cli/tutti-why.1
 script=hang
 mkfifo "$here/fifo"
 export HANG_FIFO=$here/fifo

@@ -14,30 +14,46 @@ for how in "" help --help -h; do shows '^  run  +start' $how; done
 for how in "run --help" "run -h" "help run" "run -n 2 --help"; do
   shows '^usage: tutti run .-n N.' $how
 done
-for option in -n --nproc_per_node --bind --timeout --grace --restart --tag --tty --local-rank-arg \
-    --as-gloo --mpi --verbose; do
-  shows "^  .*$option\\b" run --help
-  grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
-    fail "$option is not in the man page"
-done
 for how in "ps --help" "ps -h" "help ps"; do shows '^usage: tutti ps' $how; done
 for how in "why --help" "why -h" "help why"; do shows '^usage: tutti why' $how; done
-shows '^  --stack\b' why --help
-grep -qF -e '\-\-stack' "$TUTTI_SOURCE/src/cli/tutti.1" || fail "--stack is not in the man page"
-for option in --all --json --prometheus --watch --stuck; do
-  shows "^  $option\\b" ps --help
-  grep -qF -e "${option//-/\\-}" "$TUTTI_SOURCE/src/cli/tutti.1" ||
-    fail "$option is not in the man page"
-done
 for how in "perf --help" "perf -h" "help perf"; do shows '^usage: tutti perf' $how; done
+
+# Each verb has a page in the manual; page and help have the same options, --help apart.
+options() {  # a verb's, of its help
+  sed -n 's/^  *\(-[^ ].*\)/\1/p' | sed 's/   .*//' | grep -oE -- '(^|[ ,])--?[a-z][a-z_-]*' |
+    tr -d ' ,' | grep -vxE -- '-h|--help' | sort -u
+}
+# how a page begins a description: .B --all, .BI --stuck " SECONDS", .BR "-n N" ", " "--np N"
+described() {
+  sed -e 's/\\f[BIRP]//g' -e 's/\\-/-/g' "$1" | awk '
+    tagged && /^\.B/ { sub(/^\.[BIR]+ /, ""); print } { tagged = /^\.TP/ }' | tr -d '"' |
+    grep -oE -- '(^|[ ,])--?[a-z][a-z_-]*' | tr -d ' ,' | sort -u
+}
+verbs=$("$tutti" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+[ "$(wc -w <<<"$verbs")" -ge 9 ] || fail "verbs of help: $verbs"
+for verb in $verbs; do
+  page=$TUTTI_SOURCE/src/cli/tutti-$verb.1
+  [ -f "$page" ] || fail "there is no page of tutti $verb: $page"
+  grep -q "^tutti.-$verb ...." "$page" || fail "$page does not name what it is about"
+  grep -q "^.BR tutti.-$verb (1)" "$TUTTI_SOURCE/src/cli/tutti.1" ||
+    fail "tutti(1) does not lead to tutti-$verb(1)"
+  "$tutti" help "$verb" | options >"$here/help"
+  described "$page" >"$here/page"
+  for option in $(comm -23 "$here/help" "$here/page"); do
+    fail "tutti $verb: $option is not in $page"
+  done
+  for option in $(comm -13 "$here/help" "$here/page"); do
+    "$tutti" help "$verb" | grep -qE -e "(^|[ (,])$option([ ,.)]|$)" ||
+      fail "tutti $verb: only $page knows $option"
+  done
+done
 # Each measuring program is a word of the verb, but torch's, which needs the build folder.
 for file in "$TUTTI_SOURCE"/perf/*.c; do
   program=$(basename "$file" .c)
   [ "$program" = torch ] && continue
   shows "^  $program " perf --help
-  sed -n '/^measures how fast/,/^\.SH/p' "$TUTTI_SOURCE/src/cli/tutti.1" |
-    grep -E "[ \"]$program[ ,]" >/dev/null ||
-    [ "$program" = overview ] || fail "perf $program is not in the man page"
+  grep -qx ".B $program" "$TUTTI_SOURCE/src/cli/tutti-perf.1" ||
+    fail "perf $program is not in the man page"
 done
 shows '^  --rounds FILE ' perf --help
 for how in version --version; do shows '^tutti [0-9]+\.[0-9]+\.[0-9]+' $how; done

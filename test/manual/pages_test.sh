@@ -29,7 +29,9 @@ done
 
 for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/cli/*.1 "$TUTTI_SOURCE"/src/manual/*.7; do
   [ -e "$page" ] || continue
-  grep -Eo '^[.]Xr [a-z_0-9-]+ [0-9]' "$page" | while read -r _ name section; do
+  sed -nE -e 's/^[.](It )?Xr ([a-z_0-9-]+) ([0-9]).*/\2 \3/p' \
+    -e 's/\\-/-/g; s/^[.]BR (tutti[a-z_0-9-]*) \(([0-9])\).*/\1 \2/p' "$page" |
+    while read -r name section; do
     [ -e "$pages/man3/$name.$section" ] || [ -e "$TUTTI_SOURCE/src/cli/$name.$section" ] ||
       [ -e "$TUTTI_SOURCE/src/manual/$name.$section" ] || echo "$page: refers to $name($section)"
   done
@@ -37,9 +39,9 @@ done >"$scratch/lost"
 [ ! -s "$scratch/lost" ] || wrong "$(cat "$scratch/lost")"
 
 if command -v mandoc >/dev/null; then
-  for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/manual/*.7; do
+  for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/{manual/*.7,cli/*.1}; do
     [ -e "$page" ] || continue
-    mandoc -T lint -W warning "$page" 2>&1 | grep -v 'referenced manual not found'
+    mandoc -T lint -W warning "$page" 2>&1 | grep -v 'referenced manual not found\|missing date'
   done >"$scratch/lint"
   [ ! -s "$scratch/lint" ] || wrong "$(cat "$scratch/lint")"
   for page in "$pages"/man3/*.3; do
