@@ -89,11 +89,13 @@ static int read_facts(const char *path, struct facts *facts)
     return got < 0 ? got : parse_facts(stat, facts);
 }
 
+/* An emulator of another processor (qemu-user) answers questions about ourselves from its own
+ * memory, after a fork with our parent's start. A path that it does not know goes to the kernel. */
 static int process_facts(pid_t pid, struct facts *facts)
 {
     char room[PATH_ROOM];
     struct text path = TEXT_IN(room);
-    text_add(&path, "/proc/%d/stat", (int)pid);
+    text_add(&path, "/proc/./%d/stat", (int)pid);
     return read_facts(room, facts);
 }
 
@@ -193,7 +195,7 @@ static bool is_start(uint64_t shown, uint64_t told)
 int process_self(struct process_id *id)
 {
     struct facts facts = { 0 };
-    int error = read_facts("/proc/self/stat", &facts);
+    int error = read_facts("/proc/./self/stat", &facts);
     uint64_t namespace = own_namespace();
     *id = (struct process_id){ getpid(), gettid(), start_told(facts.start),
                                namespace ? namespace : PROCESS_NAMESPACE_UNKNOWN };
