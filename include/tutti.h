@@ -251,7 +251,8 @@ typedef struct tutti_call {
 /* What tutti_init and tutti_spawn can be told. A field that is 0 means: the variable
  * TUTTI_<FIELD> of the environment, else the launcher's value, else the default. */
 typedef struct tutti_options {
-    /* The name that ranks meet under. Default: from the launcher's environment. */
+    /* The name that ranks meet under. Default: from the launcher's environment. One that begins
+     * with '/' is the path of a socket, which also ranks of another network namespace reach. */
     const char *job;
     /* size 0: both from the environment; without one: alone, rank 0 of 1. */
     int         rank, size;
@@ -674,6 +675,9 @@ uint64_t tutti_seed(uint64_t base, const tutti_comm *);
  * works on after a failed call. One thread at a time is inside an end; a second one gets -EBUSY.
  * Any thread may call close, release and stats. Cycles of ranks that wait are not looked for here:
  * a thread that has called nothing so far may be the one that is to put or to get.
+ *
+ * Processes that are not ranks of one world make a world for the queue alone: each calls tutti_init
+ * with options job, rank and size, then tutti_queue_create. A process may be in many worlds.
  *
  * Death: readers get all that the writer had put, then -EOWNERDEAD. A message that was not put
  * whole is never seen. A rank that is stopped is no death: the writer waits, without end and

@@ -134,10 +134,12 @@ static int init_alone(struct join_request *request, struct text *why)
 }
 
 /* The caller frees it. NULL: no memory. */
-static char *init_name(const struct launch_place *place)
+static char *init_name(const struct launch_place *place, const tutti_options *o)
 {
     const char *path;
     char *name = NULL;
+    if (o->job && o->job[0] == '/')
+        return strdup(o->job);
     if (knob_text(KNOB_MEET, &path))
         return strdup(path);
     int r = asprintf(&name, "tutti.%u.%.32s.%016llx", (unsigned)getuid(), place->job,
@@ -161,7 +163,7 @@ static int init_join(struct arena *arena, struct launch_place *place, const tutt
         r = init_alone(&request, why);
     if (r < 0)
         return r;
-    char *name = strcmp(place->launcher, "alone") ? init_name(place) : NULL;
+    char *name = strcmp(place->launcher, "alone") ? init_name(place, o) : NULL;
     if (!name && request.fd < 0)
         return -ENOMEM;
     request.name = name;

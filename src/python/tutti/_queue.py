@@ -5,10 +5,12 @@ on the way in but the one into the queue."""
 import asyncio
 import errno
 import io
+import os
 import pickle
 import queue as _std
 import struct
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, List, NamedTuple, Optional
 
@@ -16,9 +18,13 @@ from . import _worlds
 from ._core import core as _tutti
 from ._number import INT, SIZE, milliseconds, whole
 from .comm import Comm
-from .errors import Aborted, Closed, Error
+from .errors import Aborted, Closed, Error, Invalid
 
 _TRY, _REFUSE, _GO_ON = 2, 1, 2
+_LOCAL = 8                                  # as an option: none of the environment's flags
+_HANDLE = struct.Struct("=16sIIQ")          # what it is; readers, flags, room; then the name
+_HANDLE_IS = b"tutti queue 1"
+_READERS_MOST, _SPAN = 255, 1 << 20         # every default span has room for _SPAN
 _STEP = 16                                  # alignment of the buffers in a message
 
 
@@ -88,6 +94,10 @@ def _value(message: Any, copy: bool) -> Any:
     return pickle.loads(data, buffers=buffers)
 
 
+def _flags(refuse: bool, go_on: bool) -> int:
+    return (_REFUSE if refuse else 0) | (_GO_ON if go_on else 0)
+
+
 class Queue(_tutti.Queue):
     """A broadcast queue of a comm's ranks: rank `writer` puts, every other rank gets each object,
     in order. Made by all ranks of the comm at the same time.
@@ -106,9 +116,57 @@ class Queue(_tutti.Queue):
         comm = _worlds.current() if comm is None else comm
         made = comm._queue(cls, whole("Queue: writer", writer, INT),
                            whole("Queue: room", room, SIZE),
-                           (_REFUSE if refuse else 0) | (_GO_ON if go_on else 0))
+                           _flags(refuse, go_on))
         made._writer = writer
         return made
+
+    @staticmethod
+    def handle(readers: int, *, room: int = 0, refuse: bool = False, go_on: bool = False,
+               directory: Optional[str] = None) -> bytes:
+        """Names a queue for processes that are not ranks of one world: bytes, to be given to them
+        in any way. One of them calls attach(handle), and is the writer. The others, attach(handle,
+        reader) with reader from 0 to readers - 1, each once.
+
+        room, refuse, go_on: as for Queue(). directory: where the socket is made at which they meet;
+        for processes of several network namespaces (containers) that have a directory in common,
+        such as /dev/shm. Default: a name that leaves no file.
+        """
+        readers, room = whole("handle: readers", readers, INT), whole("handle: room", room, SIZE)
+        if not 1 <= readers <= _READERS_MOST:
+            raise ValueError(f"handle: {readers} readers: a queue has 1 to {_READERS_MOST}")
+        name, meet = f"queue-{os.getpid()}-{os.urandom(8).hex()}", os.environ.get("TUTTI_MEET")
+        if directory is None and meet:
+            directory = os.path.dirname(meet) if meet[0] == "/" else tempfile.gettempdir()
+        if directory is not None:
+            name = os.path.join(os.path.abspath(directory), "tutti-" + name)
+        return _HANDLE.pack(_HANDLE_IS, readers, _flags(refuse, go_on), room) + name.encode()
+
+    @classmethod
+    def attach(cls, handle: bytes, reader: Optional[int] = None, *,
+               timeout: Optional[float] = None) -> "Queue":
+        """Joins a queue that handle() has named: as its writer, or as this reader. Blocks until all
+        have joined. timeout: for that, in seconds; None: 60; negative: none.
+
+        The queue has a world of its own, which ends with it, with the thread that joined, and with
+        the process. Deaths: of a process that has joined, noticed at once, also in another pid
+        namespace; where the kernel leaves no mark, after up to 0.25 s if /proc shows the process,
+        else never. Of one that has not joined: by timeout. A stopped process is no death. Children
+        of fork join for themselves. Raises Timeout (it names who is missing), RankDied, Error (that
+        reader has joined already), Invalid.
+        """
+        try:
+            what, readers, flags, room = _HANDLE.unpack_from(handle)
+            name = bytes(handle[_HANDLE.size:]).decode()
+        except (struct.error, ValueError):
+            what = b""
+        if what.rstrip(b"\0") != _HANDLE_IS:
+            raise Invalid("attach: this is not what tutti.Queue.handle() gave", errno.EINVAL)
+        rank = 0 if reader is None else whole("attach: reader", reader, INT) + 1
+        if reader is not None and not 1 <= rank <= readers:
+            raise ValueError(f"attach: reader {reader}: this queue has 0 to {readers - 1}")
+        world = _tutti.init(Comm, name, rank, readers + 1, 0, milliseconds(timeout), 0,
+                            0, _LOCAL, 2 * room + (32 << 20) if room > _SPAN else 0)
+        return cls(world, room=room, refuse=bool(flags & _REFUSE), go_on=bool(flags & _GO_ON))
 
     _writer: int
     _closed = False
