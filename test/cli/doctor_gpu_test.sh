@@ -20,7 +20,8 @@ verdict() {  # READER OWNER VERDICT
 
 # Reads that never end, and a driver that hangs, have their time meanwhile.
 env "${plain[@]}" "$with" FAKE_CUDA_DEVICES=2 FAKE_CUDA_LIES="1>0:hang" FAKE_CUDA_DRAIN=0 \
-  timeout 60 "$tutti" doctor --gpu --json --timeout 8s >"$here/out.reads" 2>"$here/err.reads" </dev/null &
+  timeout 60 "$tutti" doctor --gpu --json --timeout 8s >"$here/out.reads" 2>"$here/err.reads" \
+  </dev/null &
 reads=$!
 env "${plain[@]}" "$with" FAKE_CUDA_FAIL=cuMemAlloc:1:hang timeout 60 "$tutti" doctor --gpu --json \
   --timeout 2s >"$here/out.driver" 2>"$here/err.driver" </dev/null &
