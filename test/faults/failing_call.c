@@ -120,10 +120,6 @@ WRAP(ssize_t, pwrite, FAIL_PWRITE, -1, (int fd, const void *at, size_t n, off_t 
 WRAP(ssize_t, pread, FAIL_PREAD, -1, (int fd, void *at, size_t n, off_t from), (fd, at, n, from))
 WRAP(int, eventfd, FAIL_EVENTFD, -1, (unsigned count, int flags), (count, flags))
 WRAP(int, memfd_create, FAIL_MEMFD_CREATE, -1, (const char *name, unsigned flags), (name, flags))
-WRAP(long, mbind, FAIL_MBIND, -1,
-     (void *at, unsigned long n, int mode, const unsigned long *mask, unsigned long most,
-      unsigned flags),
-     (at, n, mode, mask, most, flags))
 /* Weak: the library may be built without. */
 int __real_io_uring_queue_init(unsigned n, struct io_uring *ring, unsigned flags)
     __attribute__((weak));
@@ -166,7 +162,8 @@ long __wrap_syscall(long number, ...)
     long a[6] = { 0 };
     va_list args;
     if ((number == PIDFD_OPEN && fails(FAIL_PIDFD_OPEN))
-        || (number == FUTEX_WAITV && fails(FAIL_FUTEX_WAITV)))
+        || (number == FUTEX_WAITV && fails(FAIL_FUTEX_WAITV))
+        || (number == SYS_mbind && fails(FAIL_MBIND)))
         return -1;
     va_start(args, number);
     /* the sixth lies on the stack: where there is none that is another's */
