@@ -72,16 +72,21 @@ exits 0 "after SIGQUIT"
 printed alive 2 || fail "a key has ended ranks"
 
 # A rank without a handler is not ended by SIGUSR1; one line says that it did not get it.
-begin -n 3 sh -c '[ $RANK != 1 ] || trap "echo got" USR1; echo ready
-  until [ -e "$0" ]; do sleep 0.02; done' "$here/over"
+# They do not fork: a shell blocks all signals for a moment where it does, and what is blocked may
+# have somebody who waits for it.
+mkfifo "$here/over"
+exec 4<>"$here/over"
+begin -n 3 sh -c '[ $RANK != 1 ] || trap "echo got" USR1
+  echo ready; until read -r line; do :; done <"$0"' "$here/over"
 eventually printed ready 3 || fail "no start"
 kill -USR1 "$job"
 eventually printed got 1 || fail "SIGUSR1 did not reach its handler"
 says '^tutti run: SIGUSR1 was not passed on to ranks 0, 2: it would end what has no handler for it$'
-touch "$here/over"
+printf '\n\n\n' >&4
 finish
 exits 0 "after SIGUSR1"
 [ "$(wc -l <"$here/err")" = 1 ] || fail "more than one line about SIGUSR1"
+exec 4<&-
 
 # What we were told to ignore (nohup) is ignored, here and in the ranks.
 mkfifo "$here/hold"
