@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 enum { PAUSE_NS = 10000000 };           /* between the two looks; both together stay below 50 ms */
-enum { FIND_AGAIN_NS = 1000000000 };
+/* how long the processes found are good for; LONG: those of one job whose ranks are all there */
+#define FIND_AGAIN_NS UINT64_C(1000000000)
+#define FIND_AGAIN_LONG_NS UINT64_C(5000000000)
 
 /* The processes that hold one arena: file[0 … n). */
 struct holders { const struct proc_file *file; size_t n; uint64_t namespace; };
@@ -286,12 +288,24 @@ static void jobs_narrow(struct proc_files *s, const struct seen_jobs *j)
     s->n = kept;
 }
 
+/* No rank is to come any more, and each one's process has been found, or has ended. */
+static bool jobs_complete(const struct seen_jobs *j)
+{
+    for (size_t i = 0; i < j->n; i++)
+        for (uint32_t r = 0; r < j->at[i].m.size; r++) {
+            const struct rank_state *s = &j->at[i].m.rank[r];
+            if (s->condition == RANK_ABSENT || s->condition == RANK_UNSEEN)
+                return false;
+        }
+    return j->n > 0;
+}
+
 int jobs_look(struct seen_jobs *j, struct known_jobs *k, const char *only, uint64_t stuck_ns)
 {
     uint64_t now = clock_ns();
     if (only && held_job_is_box(only))
         return jobs_read_box(j, only, stuck_ns);
-    if (k->files.n && now - k->found_ns < FIND_AGAIN_NS) {
+    if (k->files.n && now - k->found_ns < k->good_ns) {
         int error = jobs_look_at(j, &k->files, only, stuck_ns);
         if (error || j->n)
             return error;
@@ -304,6 +318,7 @@ int jobs_look(struct seen_jobs *j, struct known_jobs *k, const char *only, uint6
     if (!error && only)
         jobs_narrow(&k->files, j);
     k->found_ns = now;
+    k->good_ns = !error && only && jobs_complete(j) ? FIND_AGAIN_LONG_NS : FIND_AGAIN_NS;
     return error;
 }
 

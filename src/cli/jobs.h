@@ -26,10 +26,10 @@ struct seen_job {
 /* refused: processes of the caller that may not be looked at. */
 struct seen_jobs { struct seen_job *at; size_t n, refused; uint64_t taken_ns; };
 
-/* Looks again and again: the processes of the jobs are looked for once a second, since that is most
- * of the cost. known: begins with zeros. only: NULL, or the name of a job, or the pid of one of its
- * processes, or a box's path. 0 or -errno. */
-struct known_jobs { struct proc_files files; uint64_t found_ns; };
+/* Looks again and again: the processes of the jobs are looked for once a second, those of one job
+ * once in five, since that is most of the cost. known: begins with zeros. only: NULL, or a job's
+ * name, or the pid of one of its processes, or a box's path. 0 or -errno. */
+struct known_jobs { struct proc_files files; uint64_t found_ns, good_ns; };
 int  jobs_look(struct seen_jobs *j, struct known_jobs *known, const char *only, uint64_t stuck_ns);
 void jobs_drop(struct seen_jobs *j);
 /* What has changed since `before`, in each job that is in both. */
