@@ -11,6 +11,7 @@ import unittest
 BUILD = os.environ["TUTTI_BUILD"]
 TUTTI = os.path.join(BUILD, "tutti")
 ACTOR = os.path.join(BUILD, "test", "cli", "actor")
+HANG = os.path.join(BUILD, "test", "cli", "hang")
 
 
 def analyzer():
@@ -48,15 +49,22 @@ class FlightRecorder(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
+    def begun(self, name, command, ranks=3):
+        """Such a job, which leaves a box under that name at the end of its time."""
+        boxes = os.path.join(self.folder.name, name, "boxes")
+        return boxes, subprocess.Popen(
+            [TUTTI, "run", "--timeout", "2s", "--grace", "200ms", "-n", str(ranks), *command],
+            env={**os.environ, "TUTTI_BOX": boxes, "TUTTI_SPAN_BYTES": "16M"},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
     def judged(self, *how, ranks=3, calls=None):
         """What torchfrtrace says of the box that such a job leaves."""
-        boxes, dumps = (os.path.join(self.folder.name, name) for name in ("boxes", "dumps"))
-        environment = {**os.environ, "TUTTI_BOX": boxes, "TUTTI_SPAN_BYTES": "16M"}
-        run = subprocess.run(
-            [TUTTI, "run", "--timeout", "2s", "--grace", "200ms", "-n", str(ranks), ACTOR, *how],
-            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return self.judged_later(*self.begun("job", [ACTOR, *how], ranks), calls)
+
+    def judged_later(self, boxes, job, calls=None):
+        dumps = os.path.join(os.path.dirname(boxes), "dumps")
+        self.assertNotEqual(job.wait(60), 0)
         box, = os.listdir(boxes)
-        self.assertNotEqual(run.returncode, 0)
         trace = subprocess.run([TUTTI, "trace", os.path.join(boxes, box), "--fr", dumps],
                                capture_output=True, text=True, timeout=60)
         self.assertEqual(trace.returncode, 0, trace.stderr)
@@ -112,6 +120,19 @@ class FlightRecorder(unittest.TestCase):
         said = self.judged("differ", "2", "type", calls=9)
         self.differs(said, 2)
         self.assertIn("COLLECTIVE_DTYPE_MISMATCH", said)
+
+    def test_ways_to_be_stuck(self):
+        """Three of those that the manual shows: a rank computes, calls something else (which the
+        analyzer does not know), has gone on in another comm."""
+        ways = {"missing": (3, ["{2}"]), "call": (3, ["{2}"]), "comm": (4, ["{2, 3}", "{3}"])}
+        jobs = {way: self.begun(way, [HANG, way], ranks) for way, (ranks, _) in ways.items()}
+        for way, (_, missing) in ways.items():
+            said = self.judged_later(*jobs[way])
+            faults = self.faults(said)
+            self.assertEqual(faults.count("Not all ranks joining"), len(missing), said)
+            self.assertEqual(sorted(f for f in faults if f.startswith("missing")),
+                             [f"missing ranks: {ranks}" for ranks in missing])
+            self.assertNotIn("has errors", faults)
 
     def test_more_calls_than_a_journal_has(self):
         """The journals of the ranks begin at different operations."""
