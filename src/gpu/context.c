@@ -6,6 +6,8 @@
 
 #include "gpu/calm.h"
 #include "gpu/kernels.h"
+#include "os/numa.h"
+#include "os/pci.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,6 +21,7 @@ struct gpu {
     CUdevice device;
     CUcontext context;
     struct driver_device about;
+    int node;                                /* -1: unknown, or the machine has one */
     CUevent spare[EVENTS_KEPT];
     int spares;
     struct kernels kernels;
@@ -51,6 +54,27 @@ int gpu_failed(const struct gpu *gpu, const char *function, CUresult error, stru
     return error == CUDA_ERROR_OUT_OF_MEMORY ? -ENOMEM : -EIO;
 }
 
+void gpu_near(const struct gpu *gpu, void *at, size_t bytes)
+{
+    struct numa_set set = { { 0 } };
+    if (gpu->node < 0)
+        return;
+    numa_set_add(&set, gpu->node);
+    struct numa_policy policy = numa_prefer(&set);
+    if (!numa_policy_is_local(&policy))
+        (void)numa_policy_set(at, bytes, &policy);   /* refused: then they come from any node */
+}
+
+static int node_of(const struct gpu *gpu)
+{
+    int node = -1;
+    if (!numa_several())
+        return -1;
+    return gpu->call->cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, gpu->device)
+        ? pci_node(gpu->about.bus)
+        : node;
+}
+
 static int gpu_begin(struct gpu *gpu, struct text *why)
 {
     const struct driver *driver;
@@ -67,6 +91,7 @@ static int gpu_begin(struct gpu *gpu, struct text *why)
     error = gpu->call->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
     if (error)
         return gpu_failed(gpu, "cuDevicePrimaryCtxRetain", error, why);
+    gpu->node = node_of(gpu);
     kernels_begin(&gpu->kernels);
     return 0;
 }

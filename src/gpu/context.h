@@ -34,6 +34,10 @@ void gpu_named(const struct gpu *gpu, struct text *why);
  * NULL). -ENOMEM if memory was missing, else -EIO. */
 int  gpu_failed(const struct gpu *gpu, const char *function, CUresult error, struct text *why);
 
+/* Pages of host memory that are not there yet come from the GPU's NUMA node, where a machine has
+ * several: what crosses from one socket to the other on its way to a GPU is slower. */
+void gpu_near(const struct gpu *gpu, void *at, size_t bytes);
+
 /* An event without timing, of this GPU's context, between enter and leave. Events that were given
  * back are used again. */
 int  gpu_event(struct gpu *gpu, CUevent *event, struct text *why);

@@ -138,6 +138,7 @@ int staging_bounce(struct gpu *gpu, struct bounce *bounce, size_t bytes, struct 
         text_add(why, "no memory for %zu bytes on the way to or from the device", room);
         return -ENOMEM;
     }
+    gpu_near(gpu, at, room);
     int r = room <= BOUNCE_PINNED_MOST ? staging_pin(gpu, at, room, 0, &bounce->pin, why) : 0;
     if (r < 0) {
         munmap(at, room);

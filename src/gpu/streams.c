@@ -349,6 +349,8 @@ int streams_pipeline(struct device_streams *streams, uint32_t p, void *at, size_
     text_clear(&why);
     staging_unpin(streams->pipelines[p]);
     streams->pipelines[p] = NULL;
+    if (p == streams->comm->watch.me)
+        gpu_near(streams->gpu, at, bytes);
     r = staging_pin(streams->gpu, at, bytes, number, &streams->pipelines[p], &why);
     gpu_leave(streams->gpu);
     if (r == 0)
