@@ -326,49 +326,89 @@ static void *held_thread(void *arg)
     return NULL;
 }
 
-static void held(struct held *h, wait_value *wait, CUstream stream, volatile uint32_t *word,
-                 CUdeviceptr seen)
+struct word { wait_value *wait; CUstream stream; uint32_t *at, number; CUdeviceptr seen; };
+
+static bool word_hold(struct word *word)
 {
-    static uint32_t number;
-    pthread_t thread;
-    CUresult error = wait(stream, seen, ++number, GEQ);
+    CUresult error = word->wait(word->stream, word->seen, ++word->number, GEQ);
+    if (error)
+        fact("cuStreamWaitValue32: %s", facts_name(error));
+    return !error;
+}
+
+static void word_go(struct word *word)
+{
+    __atomic_store_n(word->at, word->number, __ATOMIC_RELEASE);
+}
+
+/* Begins the call in a thread. True: it is over after a while. */
+static bool goes_on(struct held *h, pthread_t *thread)
+{
     __atomic_store_n(&h->over, 0, __ATOMIC_RELAXED);
     double from = facts_ms();
-    if (error || pthread_create(&thread, NULL, held_thread, h)) {
-        fact("cuStreamWaitValue32: %s", facts_name(error));
-        return;
-    }
+    if (pthread_create(thread, NULL, held_thread, h))
+        abort();
     while (!__atomic_load_n(&h->over, __ATOMIC_ACQUIRE) && facts_ms() - from < HELD_MS) { }
-    bool waits = !__atomic_load_n(&h->over, __ATOMIC_ACQUIRE);
-    *word = number;
+    return __atomic_load_n(&h->over, __ATOMIC_ACQUIRE);
+}
+
+static void held(struct held *h, struct word *word)
+{
+    pthread_t thread;
+    if (!word_hold(word))
+        return;
+    bool on = goes_on(h, &thread);
+    word_go(word);
     pthread_join(thread, NULL);
     fact("%s: %s, %s", h->beside.called < CALLED ? called_names[h->beside.called]
                                                   : "a kernel's first launch",
-         facts_name(h->beside.result), waits ? "waits for that stream" : "goes on");
+         facts_name(h->beside.result), on ? "goes on" : "waits for that stream");
+    cu.cuCtxSynchronize();
+}
+
+/* A thread of the program's frees memory; what of the library's goes on meanwhile? */
+static void held_beside_free(struct held *h, struct word *word)
+{
+    struct held frees = *h;
+    pthread_t free_thread, thread;
+    frees.beside.called = MEM_FREE;
+    before(&frees.beside);
+    if (!word_hold(word))
+        return;
+    bool freed = goes_on(&frees, &free_thread), on = goes_on(h, &thread);
+    word_go(word);
+    pthread_join(free_thread, NULL);
+    pthread_join(thread, NULL);
+    fact("%s while another thread's cuMemFree %s: %s, %s", called_names[h->beside.called],
+         freed ? "has ended" : "waits so", facts_name(h->beside.result),
+         on ? "goes on" : "waits, too");
     cu.cuCtxSynchronize();
 }
 
 int facts_held(void)
 {
+    static const enum called ours[] = { EVENT_QUERY, COPY, COPY_INSIDE, LAUNCH };
     struct held h = { .beside = { .called = EVENT_QUERY } };
-    CUstream stream;
-    CUdeviceptr seen;
-    wait_value *wait;
+    struct word word = { .number = 0 };
     void *found = facts_begin() ? facts_symbol("cuStreamWaitValue32_v2") : NULL;
-    if (!found || beside_begin(&h.beside, &stream, CU_STREAM_NON_BLOCKING))
+    if (!found || beside_begin(&h.beside, &word.stream, CU_STREAM_NON_BLOCKING))
         return 0;
-    memcpy(&wait, &found, sizeof found);
+    memcpy(&word.wait, &found, sizeof found);
     h.fresh = fixture_fold(TUTTI_F32, TUTTI_MIN);
-    uint32_t *word = mmap(NULL, PAGE_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    YES(word != MAP_FAILED);
-    OK(cu.cuMemHostRegister_v2(word, PAGE_, CU_MEMHOSTREGISTER_DEVICEMAP));
-    OK(cu.cuMemHostGetDevicePointer_v2(&seen, word, 0));
+    word.at = mmap(NULL, PAGE_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    YES(word.at != MAP_FAILED);
+    OK(cu.cuMemHostRegister_v2(word.at, PAGE_, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cu.cuMemHostGetDevicePointer_v2(&word.seen, word.at, 0));
     for (int i = 0; i <= FIRST_LAUNCH; i++) {
         if (i == FIRST_LAUNCH && !h.fresh)
             break;
         h.beside.called = (enum called)i;
         before(&h.beside);
-        held(&h, wait, stream, word, seen);
+        held(&h, &word);
+    }
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        h.beside.called = ours[i];
+        held_beside_free(&h, &word);
     }
     return 0;
 }
