@@ -57,6 +57,8 @@ static const struct knob rows[KNOB_COUNT] = {
         "1: PyTorch programs that ask for gloo get tutti where a group's ranks share this host" },
     [KNOB_AS_GLOO_QUIET] = { "TUTTI_AS_GLOO_QUIET", KNOB_FLAG, 0, 1, "0",
         "1: nothing is said of who is in gloo's place" },
+    [KNOB_VLLM] = { "TUTTI_VLLM", KNOB_FLAG, 0, 1, "0",
+        "1: vLLM's processes get tutti.vllm.MessageQueue in place of their own" },
     [KNOB_CACHE] = { "TUTTI_CACHE", KNOB_TEXT, 0, 0, "~/.cache/tutti",
         "the folder for the extension that tutti.torch builds once for each version of PyTorch" },
     [KNOB_BOX] = { "TUTTI_BOX", KNOB_TEXT, 0, 0, "~/.local/state/tutti, by tutti run",

@@ -1,5 +1,5 @@
 """Registers the name "tutti" for torch.distributed, when `import torch` calls an installed tutti by
-its entry point (group torch.backends).
+its entry point (group torch.backends); and, if TUTTI_VLLM is set, puts tutti.vllm in vLLM's place.
 
 The package is imported only when a process group asks for it. Nothing here raises an exception,
 because the import of torch would fail. TORCH_DEVICE_BACKEND_AUTOLOAD=0 switches it off; then
@@ -69,11 +69,14 @@ def put() -> None:
 def register() -> None:
     """The entry point."""
     try:
+        if os.environ.get("TUTTI_VLLM", "0") not in ("", "0"):
+            from tutti.vllm import switch
+            switch()
         if "torch.distributed.distributed_c10d" in sys.modules:         # else this torch has none
             put()
             if os.environ.get("TUTTI_AS_GLOO", "0") not in ("", "0"):
                 from tutti.torch._gloo import as_gloo
                 as_gloo()
     except Exception as error:
-        print(f"tutti: torch.distributed does without the backend tutti: {type(error).__name__}: "
+        print(f"tutti: torch.distributed, or vLLM, does without tutti: {type(error).__name__}: "
               f"{error}", file=sys.stderr)

@@ -206,6 +206,20 @@ class Queue(_tutti.Queue):
         except Error as error:
             raise self._failed(error) from None
 
+    def put_bytes(self, data: Any, timeout: Optional[float] = None, *, block: bool = True) -> None:
+        """As put(), of a buffer as it is: for get_bytes() of the readers."""
+        try:
+            self._put((data,), milliseconds(timeout), 0 if block else _TRY)
+        except Error as error:
+            raise self._failed(error) from None
+
+    def get_bytes(self, timeout: Optional[float] = None, *, block: bool = True) -> memoryview:
+        """As get(copy=False), of what put_bytes() put."""
+        try:
+            return memoryview(self._look(milliseconds(timeout), 0 if block else _TRY))
+        except Error as error:
+            raise self._failed(error) from None
+
     async def aget(self, timeout: Optional[float] = None, *, copy: bool = True) -> Any:
         """get() for asyncio: waits in a thread of the queue's own, which costs some 50 to 100 µs
         more than get(). A task that is cancelled leaves its object for nobody: use close()."""
