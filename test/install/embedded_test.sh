@@ -35,3 +35,11 @@ grep -q 'src/api/init.c' "$scratch/static" || lost "the library is not part of t
 grep ' -c .*src/api/init.c$' "$scratch/static" | grep -q -- ' -O2 ' || lost "compiled without -O2"
 grep " -c .*consumer/small.c$" "$scratch/static" | grep -q -- "-O2\|-Wconversion" &&
   lost "the outer project's programs got options of the library" || true
+
+# 32 bits are refused in a sentence, before anything is looked for.
+if case $(uname -m) in x86_64) ;; *) false ;; esac; then
+  ! cmake -G Ninja -S "$TUTTI_SOURCE" -B "$scratch/small" -DCMAKE_C_FLAGS=-m32 \
+    -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY >"$scratch/log" 2>&1 || lost "32 bits were taken"
+  tr -s ' \n' ' ' <"$scratch/log" | grep -q 'tutti needs a processor of 64 bits' ||
+    { cat "$scratch/log"; lost "32 bits are not named"; }
+fi
