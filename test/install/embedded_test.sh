@@ -36,10 +36,21 @@ grep ' -c .*src/api/init.c$' "$scratch/static" | grep -q -- ' -O2 ' || lost "com
 grep " -c .*consumer/small.c$" "$scratch/static" | grep -q -- "-O2\|-Wconversion" &&
   lost "the outer project's programs got options of the library" || true
 
-# 32 bits are refused in a sentence, before anything is looked for.
+# 32 bits, and another C library than GNU's, are refused in a sentence, before all else.
+refuses() {  # SENTENCE CMAKE-OPTION...
+  local sentence=$1
+  shift
+  rm -rf "$scratch/refused"
+  ! cmake -G Ninja -S "$TUTTI_SOURCE" -B "$scratch/refused" "$@" >"$scratch/log" 2>&1 ||
+    lost "configured with $*"
+  tr -s ' \n' ' ' <"$scratch/log" | grep -q "$sentence" || { cat "$scratch/log"; exit 1; }
+}
 if case $(uname -m) in x86_64) ;; *) false ;; esac; then
-  ! cmake -G Ninja -S "$TUTTI_SOURCE" -B "$scratch/small" -DCMAKE_C_FLAGS=-m32 \
-    -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY >"$scratch/log" 2>&1 || lost "32 bits were taken"
-  tr -s ' \n' ' ' <"$scratch/log" | grep -q 'tutti needs a processor of 64 bits' ||
-    { cat "$scratch/log"; lost "32 bits are not named"; }
+  refuses 'tutti needs a processor of 64 bits' -DCMAKE_C_FLAGS=-m32 \
+    -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY
+fi
+if command -v musl-gcc >/dev/null; then
+  refuses 'tutti needs the GNU C library' -DCMAKE_C_COMPILER=musl-gcc
+else
+  echo "musl-gcc is missing (Debian: musl-tools): that it is refused was not seen"
 fi
