@@ -1,6 +1,7 @@
 /* ctest: timeout=120 */
 /* Host memory on the way to a GPU lies on the GPU's NUMA node, where a machine has several. Such a
- * machine is played here: what tells of nodes, and what binds memory to them, is in this program. */
+ * machine is played here: what tells of nodes, and what binds memory to them, is in this
+ * program. */
 #include "case_device.h"
 #include "host_compare.h"
 
