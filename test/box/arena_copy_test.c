@@ -1,4 +1,5 @@
-/* What another terminal copies of a journal is whole, while its rank writes as fast as it can. */
+/* What another terminal copies of a journal is whole, while its rank writes as fast as it can; of
+ * the table of call sites nothing is left out. */
 /* ctest: timeout=240 */
 #include "box/arena_copy.h"
 
@@ -65,8 +66,36 @@ static void copied_while_it_is_written(void **state)
     arena_detach(&arena);
 }
 
+/* Call sites lie here and there in a table that is mostly holes. What does not make one keeps away
+ * from the arena: to read a hole would fill it. */
+static void call_sites_between_holes(void **state)
+{
+    enum { SITES = 60 };
+    char room[256], site[64];
+    struct text why = TEXT_IN(room);
+    struct arena arena;
+    struct arena_copy g;
+    uint32_t number[SITES];
+    (void)state;
+    make(&arena);
+    for (int n = 0; n < SITES; n++) {
+        snprintf(site, sizeof site, "some/program-%d.c:%d", n, n * 7);
+        number[n] = arena_site(&arena, site);
+        assert_int_not_equal(number[n], 0);
+        assert_int_equal(arena_copy_take(&g, arena_fd(&arena), &why), 0);
+        for (int k = 0; k <= n; k++) {
+            snprintf(site, sizeof site, "some/program-%d.c:%d", k, k * 7);
+            assert_string_equal(arena_site_text(&g.arena, number[k]), site);
+        }
+        arena_copy_drop(&g);
+    }
+    arena_detach(&arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(copied_while_it_is_written) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copied_while_it_is_written), cmocka_unit_test(call_sites_between_holes)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
