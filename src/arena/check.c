@@ -4,8 +4,11 @@
  * Cost: a microsecond, once per joiner. */
 #include "arena/offsets.h"
 
+#include "os/own_file.h"
+
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool ends(const char *s, size_t room) { return memchr(s, 0, room) != NULL; }
 
@@ -49,6 +52,11 @@ int arena_check(const struct arena_header *copy, uint64_t bytes, struct text *wh
                  "the arena was made by another build of tutti (layout %016llx, this one has "
                  "%016llx)",
                  (unsigned long long)hash, (unsigned long long)layout_hash());
+        text_add(why, ": here it is ");
+        own_file(why);
+        text_add(why, ", and what started this process is ");
+        program_file(why, getppid());
+        text_add(why, "; let both be of one installation");
         return -EPROTO;
     }
     if (!ends(copy->version, sizeof copy->version))

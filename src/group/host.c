@@ -10,6 +10,7 @@
 #include "arena/offsets.h"
 #include "base/error.h"
 #include "os/handover.h"
+#include "os/own_file.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -111,6 +112,8 @@ static int judge(const struct host *h, const struct meet_hello *hello, int got, 
                  arena_version(), (unsigned long long)layout_hash(), hello->rank,
                  (int)sizeof hello->version, hello->version,
                  (unsigned long long)hello->layout_hash);
+        text_add(&why, "; the host has it from ");
+        own_file(&why);
         refused_note(arena, hello->rank, -EPROTO,
                      "rank %d (pid %d), which has another build of tutti, %.*s", hello->rank, pid,
                      (int)sizeof hello->version, hello->version);

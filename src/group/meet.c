@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "group/elsewhere.h"
 #include "os/handover.h"
+#include "os/own_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -252,6 +253,11 @@ static int hear_answer(struct meeting *m, int fd, struct meet_answer *answer, in
         return -EPROTO;
     }
     text_add(m->why, "%.*s", MEET_TEXT, answer->text);
+    if (!strncmp(answer->text, "two builds ", strlen("two builds "))) {  /* as host.c says it */
+        text_add(m->why, ", this rank from ");
+        own_file(m->why);
+        text_add(m->why, ": let both load the same one (LD_LIBRARY_PATH, virtual environments)");
+    }
     return answer->status;
 }
 

@@ -81,6 +81,8 @@ static void test_refusals(void **state)
     host_of(2);
     hello = hello_of(1, 2), hello.layout_hash ^= 1;
     expect_refusal(hello, -EPROTO, "two builds of tutti in one job");
+    hello = hello_of(1, 2), hello.layout_hash ^= 1;
+    expect_refusal(hello, -EPROTO, "; the host has it from /");
     hello = hello_of(1, 2), strcpy(hello.version, "99.0");
     expect_refusal(hello, -EPROTO, "rank 1 has 99.0");
     hello = hello_of(1, 2), memset(hello.version, 'v', sizeof hello.version);
