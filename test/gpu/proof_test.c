@@ -101,6 +101,8 @@ static int told_the_truth(tutti_comm *world, int rank)
     return end(world);
 }
 
+static int places = 2;                   /* 1: through the staging only */
+
 static int run(int ranks, ranks_body *body, const char *lies)
 {
     setenv("TUTTI_ALGORITHM", "device:-inf=peers", 1);
@@ -110,7 +112,7 @@ static int run(int ranks, ranks_body *body, const char *lies)
     else
         unsetenv("FAKE_CUDA_LIES");
     int r = 0;
-    for (int place = 0; r == 0 && place < 2; place++) {
+    for (int place = 0; r == 0 && place < places; place++) {
         in_place = place;
         r = ranks_run(ranks, body, 0);
         if (r)
@@ -126,7 +128,7 @@ static void lies_are_found(void **state)
     (void)state;
     NEEDS_FAKE("reads other bytes");
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++)
-        for (int ranks = 2; ranks <= 4; ranks += 2)
+        for (int ranks = 2; ranks <= (i && !getenv("TUTTI_PROVE") ? 2 : 4); ranks += 2)
             if (run(ranks, told_lies, lies[i]))
                 fail_msg("%s, %d ranks", lies[i], ranks);
 }
@@ -143,7 +145,9 @@ static void what_never_ends_is_given_up(void **state)
 {
     (void)state;
     NEEDS_FAKE("never ends a read");
+    places = getenv("TUTTI_PROVE") ? 2 : 1;          /* each waits for what never ends */
     assert_int_equal(run(2, never_told, "0>1:hang"), 0);
+    places = 2;
 }
 
 static void truth_is_believed(void **state)
