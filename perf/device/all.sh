@@ -50,7 +50,8 @@ fi
 }
 
 # those that hold streams back come last
-tests="ipc_close kill_random same direct oracle kill_at_call failure deadline stream_order"
+tests="ipc_close kill_random same direct foreign_context capture neighbour oracle kill_at_call \
+failure deadline stream_order"
 
 # ---- a folder to take along -------------------------------------------------------------------
 
@@ -102,7 +103,13 @@ step_tests() { # the tests of several ranks
   return $failed
 }
 step_kernels() { "$bin/test/test_gpu_real_ptx"; }       # all kernels, bit for bit, and how fast
-step_doctor() { "$bin/tutti" doctor; }                  # what the command says of it
+step_doctor() { # what the command says of it, and of pairs of GPUs
+  local status=0
+  unset TUTTI_TEST_CUDA TUTTI_ORACLE_CASES TUTTI_KILLS TUTTI_KERNEL_MOST
+  "$bin/tutti" doctor || status=$?
+  "$bin/tutti" doctor --gpu || status=$?
+  return $status
+}
 device() { # NAME OPTION...: a run of perf/device for part of the time
   local name=$1
   shift
@@ -120,6 +127,7 @@ declare -A bound=([machine]=60 [facts]=120 [costs]=150 [driver]=60 [tests]=600 [
 test_seconds=90
 if [ -n "$quick" ]; then
   export TUTTI_ORACLE_CASES=${TUTTI_ORACLE_CASES:-60} TUTTI_KILLS=${TUTTI_KILLS:-2}
+  export TUTTI_KERNEL_MOST=65536
 fi
 
 if [ -n "$list" ]; then

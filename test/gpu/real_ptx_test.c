@@ -1,6 +1,6 @@
 /* ctest: timeout=600 labels=gpu serial */
 /* The text of our kernels on a real driver and GPU: it compiles, folds bit for bit as the CPU does,
- * and how fast is printed. Skipped without a GPU. */
+ * and how fast is printed, of inputs up to TUTTI_KERNEL_MOST bytes. Skipped without a GPU. */
 #include "gpu/driver.h"
 
 #include "child_case.h"
@@ -95,6 +95,8 @@ static int speed(void)
     };
     static const uint64_t bytes[] = { 64 << 10, 1 << 20, 256 << 20 };
     static struct kernels k;
+    const char *given = getenv("TUTTI_KERNEL_MOST");
+    uint64_t most = given ? strtoull(given, NULL, 10) : UINT64_MAX;
     CUdeviceptr at;
     int error = begin();
     if (error)
@@ -103,7 +105,7 @@ static int speed(void)
     OK(cu.cuMemAlloc_v2(&at, 9 * ((uint64_t)(256 << 20) + 512)));
     OK(cu.cuMemsetD8Async(at, 0, 9 * ((uint64_t)(256 << 20) + 512), stream));
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
-        for (size_t b = 0; b < sizeof bytes / sizeof bytes[0]; b++)
+        for (size_t b = 0; b < sizeof bytes / sizeof bytes[0] && bytes[b] <= most; b++)
             for (uint32_t inputs = 2; inputs <= 8; inputs *= 2)
                 if (measure(&k, types[t], inputs, at, bytes[b], 0)
                     || (inputs == 8 && b == 2 && measure(&k, types[t], inputs, at, bytes[b], 8)))
