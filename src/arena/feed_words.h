@@ -28,7 +28,8 @@ struct feed_reader {                  /* of one rank of the queue */
     /* reader: the position up to which it has read; FEED_AWAY: it has closed | E98 */
     _Alignas(LINE) shared64 tail;
     _Alignas(LINE) shared32 awaited;  /* writer: 1: it sleeps on tail | E99 */
-    shared64 full;                    /* writer: the tail that leaves no room for its next record */
+    /* writer: the tail that leaves no room for its next record | E114 */
+    shared64 full;
     /* reader: 1: it sleeps on head | E97 */
     shared32 asleep;
 };

@@ -32,6 +32,8 @@
  *     writes there again.
  * E99 awaited: the reader sets tail (release), full fence, then it looks at `awaited`. The writer
  *     raises that, full fence, loads tail once more (acquire), and sleeps.
+ * E114 full: the writer has put all that there is room for, then `full` (release). A reader that
+ *     holds messages loads `full` (acquire), then the stamp: without one there is nothing to read.
  * E100 closed: a thread sets `closed` (release), full fence, then it loads `inside` (acquire). A
  *     call sets `inside` (release), full fence, then it loads `closed` (acquire). */
 #ifndef TUTTI_FEED_FEED_H
@@ -45,7 +47,7 @@
 enum {
     FEED_SIZE_MOST = 256,              /* ranks: a writer and 255 readers */
     FEED_ROOM = 8 << 20,
-    FEED_ROOM_LEAST = 4096,
+    FEED_ROOM_LEAST = TINY(4096, 4 * FEED_STEP),
     FEED_HOLDS = 64                    /* messages that a reader holds in place at a time */
 };
 #define FEED_ROOM_MOST (UINT64_C(1) << 40)

@@ -114,9 +114,9 @@ static int record_await(struct tutti_queue *q, const struct feed_record *record,
     if (gone)
         return feed_gone(q, call, q->writer);
     const struct feed_reader *mine = &q->head->readers[w->me];
-    /* relaxed: nothing is read by it; the tail is this rank's own, and only moves on */
-    if (load_acquire32(&q->holds) && load_relaxed64(&mine->full) == load_relaxed64(&mine->tail))
-        return hold_stuck(q, call);
+    uint64_t tail = load_relaxed64(&mine->tail);     /* relaxed: this rank's own, only moves on */
+    if (load_acquire32(&q->holds) && load_acquire64(&mine->full) == tail)    /* E114 acquire */
+        return load_acquire64(&record->stamp) ? 0 : hold_stuck(q, call);     /* E96 acquire */
     const struct feed_wait wait = { &q->head->head, &q->head->readers[w->me].asleep, seen,
                                     q->writer, &record->stamp, 1, "for a message, for a put" };
     return feed_wait(q, call, &wait);

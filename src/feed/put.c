@@ -110,15 +110,13 @@ static int room_await(struct tutti_queue *q, uint64_t need, const struct feed_ca
         if (gone)
             r = reader_gone(q, p, call);
         else {
-            /* relaxed: only compared; it stands before the sleep ends, at the latest */
-            store_relaxed64(&reader->full, seen);
+            store_release64(&reader->full, seen);                    /* E114 release */
             uint64_t value = q->at + need + FEED_STEP - q->room;
             const struct feed_wait wait = { &reader->tail, &reader->awaited, seen, p,
                                             &reader->tail, value, "for room, for a get" };
             r = feed_wait(q, call, &wait);
         }
-        /* relaxed: as above */
-        store_relaxed64(&reader->full, FEED_AWAY);
+        store_relaxed64(&reader->full, FEED_AWAY);       /* relaxed: E114; nothing is read by it */
         if (r < 0)
             return r;
     }

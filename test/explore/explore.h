@@ -27,6 +27,7 @@
  *   leaving                            leave_events
  *   the journal                        journal_events
  *   work under way                     work_ work_carried_events
+ *   queues                             feed_events
  *
  * Not searched, since it has no meaning there: a deadline of agree and shrink other than the
  * comm's; an abort of a comm that a rank leaves (who has left is gone, and an abort before is

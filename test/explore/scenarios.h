@@ -32,7 +32,8 @@
     S(device_poll_events) S(device_fails) S(device_fails_events) S(device_deadline) \
     S(device_abort) S(inline4_weak) S(eager3_tso) S(pipelined3) S(broadcast3) S(verdict4) \
     S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3) \
-    S(journal) S(journal_weak) S(journal_events)
+    S(journal) S(journal_weak) S(journal_events) S(feed) S(feed_weak) S(feed_events) S(feed_hold) \
+    S(feed3)
 
 #define S(name) extern const struct scenario scenario_##name;
 EXPLORE_SCENARIOS(S)

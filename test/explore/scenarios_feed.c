@@ -1,0 +1,142 @@
+/* Broadcast queues. The ring has room for three records: the writer waits until the first message
+ * is read; the next one is of two pieces; the reader goes on when all are put. Then the end. In the
+ * other scenario a reader holds the first message while others come and go, and the ring is written
+ * round. Each message comes once, whole, in order, and the error after all that was put. */
+#include "explore/scenarios.h"
+
+#include "feed/feed.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    ROOM = 256, MESSAGES = 3, PIECES = 1, BYTES_MOST = 72,
+    HELD_ROOM = 512, HELD_MESSAGES = 9, HELD = 10,               /* the number of the first */
+    PUT = 0
+};
+
+static size_t bytes_of(int n) { return n == PIECES ? BYTES_MOST : 8; }
+
+static void fill(char *bytes, int n)
+{
+    for (size_t i = 0; i < BYTES_MOST; i++)
+        bytes[i] = (char)(n * 16 + (int)i + 1);
+}
+
+static void compare(int rank, int n, const void *data, size_t bytes)
+{
+    char expected[BYTES_MOST];
+    fill(expected, n);
+    if (bytes != bytes_of(n) || memcmp(data, expected, bytes) != 0)
+        explore_wrong("torn message: rank %d, message %d of %d bytes", rank, n, (int)bytes);
+}
+
+/* What becomes of it is the queue's to say. */
+static void meets(tutti_comm *world) { tutti_barrier_at("explore", world, NULL); }
+
+static int puts_all(tutti_queue *q, int from, int messages)
+{
+    char bytes[BYTES_MOST];
+    int r = 0;
+    for (int n = 0; n < messages && r == 0; n++) {
+        fill(bytes, from + n);
+        r = tutti_queue_put_at("explore", q, bytes, bytes_of(from + n), NULL);
+        if (r == 0)
+            explore_shared[PUT] = (uint64_t)n + 1;
+    }
+    return r;
+}
+
+static int gets_all(tutti_queue *q, int rank, tutti_comm *world, int *got)
+{
+    for (*got = 0;; ++*got) {
+        char bytes[BYTES_MOST];
+        size_t room = sizeof bytes;
+        int r = tutti_queue_get_at("explore", q, bytes, &room, NULL);
+        if (r < 0)
+            return r;
+        compare(rank, *got, bytes, room);
+        if (*got == 0)
+            meets(world);
+    }
+}
+
+/* The first is held until the third has come. */
+static int holds_one(tutti_queue *q, int rank, int *got)
+{
+    tutti_queue_message first, other;
+    int r = tutti_queue_look_at("explore", q, &first, NULL);
+    for (*got = r == 0; r == 0; *got += r == 0) {
+        r = tutti_queue_look_at("explore", q, &other, NULL);
+        if (r < 0)
+            break;
+        compare(rank, HELD + *got, other.data, other.bytes);
+        tutti_queue_release(q, &other);
+        if (*got == 2) {
+            compare(rank, HELD, first.data, first.bytes);
+            tutti_queue_release(q, &first);
+        }
+    }
+    return r;
+}
+
+/* note 0: of the making; 1: the end */
+static void queue_of(int rank, tutti_comm *world, bool holds)
+{
+    tutti_queue *q;
+    tutti_queue_options options = { .room = holds ? HELD_ROOM : ROOM };
+    int got = 0, r = tutti_queue_create_at("explore", world, 0, &options, &q);
+    explore_note(rank, 0, r);
+    if (r < 0)
+        return;
+    if (rank == 0) {
+        r = puts_all(q, holds ? HELD : 0, holds ? HELD_MESSAGES : MESSAGES);
+        if (!holds)
+            meets(world);
+        tutti_queue_close(q);
+    } else
+        r = holds ? holds_one(q, rank, &got) : gets_all(q, rank, world, &got);
+    if (rank != 0 && got < (int)explore_shared[PUT])
+        explore_wrong("rank %d got %d messages, and %d were put", rank, got,
+                      (int)explore_shared[PUT]);
+    explore_note(rank, 1, r);
+    meets(world);
+}
+
+static void feeds(int rank, tutti_comm *world) { queue_of(rank, world, false); }
+static void feeds_held(int rank, tutti_comm *world) { queue_of(rank, world, true); }
+
+static void check_ends(void)
+{
+    for (int p = 0; p < EXPLORE_RANKS; p++)
+        for (int k = 0; k < 2; k++) {
+            int r = note[p].result[k], ends = k == 1 && p != 0 ? -ESHUTDOWN : 0;
+            if (note[p].there[k] && r != ends && !explore_killed[p]
+                && (r != -EOWNERDEAD || !explore_any_killed()))
+                explore_wrong("rank %d: call %d gave %d", p, k, r);
+        }
+}
+
+#define EVENTS (KILL | TIMER)
+
+const struct scenario scenario_feed = {
+    .name = "feed", .ranks = 2, .body = feeds, .check = check_ends, .preemptions = 2,
+    .memory = MEMORY_TSO, .own_ends = true, .after = true
+};
+const struct scenario scenario_feed_weak = {
+    .name = "feed_weak", .ranks = 2, .body = feeds, .check = check_ends, .preemptions = 1,
+    .memory = MEMORY_WEAK, .own_ends = true
+};
+const struct scenario scenario_feed_events = {
+    .name = "feed_events", .ranks = 2, .body = feeds, .check = check_ends, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS, .own_ends = true, .after = true
+};
+const struct scenario scenario_feed_hold = {
+    .name = "feed_hold", .ranks = 2, .body = feeds_held, .check = check_ends, .preemptions = 2,
+    .memory = MEMORY_TSO, .own_ends = true, .after = true
+};
+const struct scenario scenario_feed3 = {
+    .name = "feed3", .ranks = 3, .body = feeds, .check = check_ends, .preemptions = 3,
+    .events = EVENTS, .events_most = 2, .chance = true, .memory = MEMORY_TSO, .own_ends = true,
+    .after = true
+};
