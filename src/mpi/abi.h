@@ -28,6 +28,8 @@ struct abi {
     MPI_Info no_info;
     MPI_Datatype no_type, type_int, type_byte, fortran_integer;
     MPI_Op op_min;
+    MPI_Errhandler errors_return;
+    MPI_Request no_request;
 };
 
 #endif

@@ -22,7 +22,9 @@ typedef int below_cancel(void *extra, int complete);
     X(Comm_test_inter, (MPI_Comm, int *)) \
     X(Comm_group, (MPI_Comm, MPI_Group *)) \
     X(Comm_split_type, (MPI_Comm, int, int, MPI_Info, MPI_Comm *)) \
+    X(Comm_split, (MPI_Comm, int, int, MPI_Comm *)) \
     X(Comm_free, (MPI_Comm *)) \
+    X(Comm_set_errhandler, (MPI_Comm, MPI_Errhandler)) \
     X(Comm_create_keyval, (below_copy *, below_delete *, int *, void *)) \
     X(Comm_get_attr, (MPI_Comm, int, void *, int *)) \
     X(Comm_set_attr, (MPI_Comm, int, void *)) \
@@ -38,6 +40,15 @@ typedef int below_cancel(void *extra, int complete);
     X(Unpack, (const void *, int, int *, void *, int, MPI_Datatype, MPI_Comm)) \
     X(Grequest_start, (below_query *, below_free *, below_cancel *, void *, MPI_Request *)) \
     X(Test, (MPI_Request *, int *, MPI_Status *)) \
+    X(Testall, (int, MPI_Request *, int *, MPI_Status *)) \
+    X(Isend, (const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *)) \
+    X(Irecv, (void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *)) \
+    X(Iprobe, (int, int, MPI_Comm, int *, MPI_Status *)) \
+    X(Recv, (void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *)) \
+    X(Iallgather, (const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm, \
+                   MPI_Request *)) \
+    X(Ibcast, (void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *)) \
+    X(Reduce_local, (const void *, void *, int, MPI_Datatype, MPI_Op)) \
     X(Barrier, (MPI_Comm)) \
     X(Bcast, (void *, int, MPI_Datatype, int, MPI_Comm)) \
     X(Reduce, (const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm)) \

@@ -27,10 +27,13 @@ int abi_find(struct abi *abi, void *mpi)
         .no_comm = object(mpi, "", "comm_null"), .no_info = object(mpi, "", "info_null"),
         .no_type = object(mpi, "", "datatype_null"), .type_int = object(mpi, "", "int"),
         .type_byte = object(mpi, "", "byte"), .fortran_integer = object(mpi, "", "integer"),
-        .op_min = object(mpi, "op_", "min")
+        .op_min = object(mpi, "op_", "min"),
+        .errors_return = object(mpi, "", "errors_return"),
+        .no_request = used(mpi, "ompi_request_null")
     };
     return abi->world && abi->no_comm && abi->no_info && abi->no_type && abi->type_int
-        && abi->type_byte && abi->fortran_integer && abi->op_min ? 0 : -1;
+        && abi->type_byte && abi->fortran_integer && abi->op_min
+        && abi->errors_return && abi->no_request ? 0 : -1;
 }
 
 bool abi_type(void *mpi, const struct named_type *name, MPI_Datatype *type, size_t *size)

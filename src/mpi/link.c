@@ -41,6 +41,8 @@ static void link_free(struct link *link)
         tutti_finalize(link->tutti);
     else if (link->tutti && link->tutti != job.world)
         tutti_comm_free(link->tutti);
+    if (link->spread)
+        spread_free(link->spread, job.ended);
     free(link);
 }
 
@@ -64,8 +66,9 @@ void link_end(void)
         link_free(all);
 }
 
-/* Where each rank of the communicator sits in the world of this host. 0, or why not. */
-static enum fell members(const struct link *link, int *seats)
+/* Where each rank of the communicator is: its place in the world of its host, and a number of that
+ * host. 0, or why not. */
+static enum fell members(const struct link *link, int *seats, int *hosts)
 {
     MPI_Group group;
     enum fell fell = FELL_NOT;
@@ -82,8 +85,9 @@ static enum fell members(const struct link *link, int *seats)
     for (int p = 0; p < link->size; p++) {
         if (seats[p] == MPI_UNDEFINED)
             return FELL_OTHER_JOB;
+        hosts[p] = job.host[seats[p]];
         seats[p] = job.place[seats[p]];
-        fell = seats[p] < 0 ? FELL_HOSTS : fell;
+        fell = hosts[p] != hosts[0] ? FELL_HOSTS : fell;
     }
     return fell;
 }
@@ -106,16 +110,17 @@ static void link_unmade(const struct link *link, const char *why)
             link->rank, link->size, why);
 }
 
-static tutti_comm *world_of(const struct link *link)
+/* A world of the ranks of this communicator, `rank` of `size`. */
+static tutti_comm *world_of(const struct link *link, MPI_Comm comm, int rank, int size)
 {
     char name[64] = "";
     pthread_t thread;
     int well, together = 0;
     struct joining j = { .world = NULL, .why = "no thread could be started" };
     job_name(name);
-    if (below.Bcast(name, sizeof name, job.abi.type_byte, 0, link->comm))
+    if (below.Bcast(name, sizeof name, job.abi.type_byte, 0, comm))
         return NULL;
-    j.options = job_options(name, link->rank, link->size);
+    j.options = job_options(name, rank, size);
     if (pthread_create(&thread, NULL, join_world, &j) == 0) {
         while (!load_acquire32(&j.over)) {                               /* E95 acquire */
             job_turn(NULL);
@@ -126,7 +131,7 @@ static tutti_comm *world_of(const struct link *link)
     well = j.world != NULL;
     if (!well)
         link_unmade(link, j.why);
-    if (below.Allreduce(&well, &together, 1, job.abi.type_int, job.abi.op_min, link->comm))
+    if (below.Allreduce(&well, &together, 1, job.abi.type_int, job.abi.op_min, comm))
         together = 0;
     if (together || !well)
         return j.world;
@@ -134,23 +139,58 @@ static tutti_comm *world_of(const struct link *link)
     return NULL;
 }
 
+/* Of the ranks on this host, whose places in its world are seats[n]. */
+static void connect_here(struct link *link, const int *seats, int n, int rank)
+{
+    MPI_Comm here = link->comm;
+    bool part = n < link->size;
+    if (!job.threads) {
+        if (tutti_comm_create(job.world, seats, n, &link->tutti) < 0)
+            link_unmade(link, tutti_explain(job.world));
+        return;
+    }
+    if (part && below.Comm_split(link->comm, job.host[job.rank], link->rank, &here))
+        return;
+    link->tutti = world_of(link, here, rank, n);
+    link->own_world = true;
+    if (part)
+        below.Comm_free(&here);
+}
+
+static void connect_hosts(struct link *link, int *seats, const int *hosts)
+{
+    int n = 0, rank = 0;
+    for (int p = 0; p < link->size; p++)
+        if (hosts[p] == hosts[link->rank]) {
+            rank = p == link->rank ? n : rank;
+            seats[n++] = seats[p];
+        }
+    /* job.threads: also the ranks of a host without a world take part in what the MPI does */
+    if (job.world || job.threads)
+        connect_here(link, seats, n, rank);
+    link->spread = spread_make(link->comm, link->rank, link->size, hosts,
+                               job.world && link->tutti);
+    if (link->spread)
+        memcpy(link->spread->seats, seats, (size_t)n * sizeof *seats);
+}
+
 /* Makes the comm. All ranks come to the same end. */
 static void link_connect(struct link *link)
 {
-    int between = 0, *seats = calloc((size_t)link->size, sizeof *seats);
+    int between = 0, *seats = calloc((size_t)link->size * 2, sizeof *seats);
+    int *hosts = seats ? seats + link->size : NULL;
     below.Comm_test_inter(link->comm, &between);
     link->fell = between ? FELL_BETWEEN : link->size == 1 ? FELL_ALONE
         : !seats                                          ? FELL_ROOM
-                                                          : members(link, seats);
+                                                          : members(link, seats, hosts);
     if (!link->fell && !job.world)
         link->fell = FELL_OFF;
-    if (!link->fell && link->comm == job.abi.world)
+    if (link->fell == FELL_HOSTS)
+        connect_hosts(link, seats, hosts);
+    else if (!link->fell && link->comm == job.abi.world)
         link->tutti = job.world;
-    else if (!link->fell && job.threads) {
-        link->tutti = world_of(link);
-        link->own_world = true;
-    } else if (!link->fell && tutti_comm_create(job.world, seats, link->size, &link->tutti) < 0)
-        link_unmade(link, tutti_explain(job.world));
+    else if (!link->fell)
+        connect_here(link, seats, link->size, link->rank);
     free(seats);
     if (!link->tutti && !link->fell)
         link->fell = FELL_ROOM;
@@ -208,10 +248,11 @@ static int class_of(int error)
 
 int link_raise(struct link *link, const char *function, int error)
 {
+    const char *text = link->spread ? link->spread->broken.text : "";
     int class = class_of(error);
     if (!link->failed)
         fprintf(stderr, "tutti: %s on rank %d of %d: %s\n%s\n", function, link->rank, link->size,
-                tutti_strerror(error), tutti_explain(link->tutti));
+                tutti_strerror(error), *text ? text : tutti_explain(link->tutti));
     link->failed = true;
     below.Comm_call_errhandler(link->comm, class);
     return class;

@@ -6,13 +6,16 @@
 #define TUTTI_MPI_LINK_H
 
 #include "mpi/mpi_job.h"
+#include "mpi/spread.h"
 #include "mpi/tally.h"
 
 struct link {
     MPI_Comm comm;
     int rank, size;
-    tutti_comm *tutti;                 /* NULL: it falls through */
+    tutti_comm *tutti;                 /* NULL: it falls through, or so it does for some */
     enum fell fell;
+    struct spread *spread;             /* ranks of several hosts; NULL: not, or not by tutti. tutti
+                                          is of this host's ranks, and fell is FELL_HOSTS */
     bool own_world;                    /* tutti is a world, to be finalized */
     bool failed;                       /* a failure has been told on stderr */
     struct link *next, **at;           /* in the list of all */

@@ -79,13 +79,16 @@ static int find_places(MPI_Comm host)
     int r = below.Comm_rank(host, &mine[1]);
     r = r ? r : below.Bcast(&mine[0], 1, job.abi.type_int, 0, host);
     job.place = calloc((size_t)job.size, sizeof *job.place);
-    int mem = all && job.place, mems = 0;
+    job.host = calloc((size_t)job.size, sizeof *job.host);
+    int mem = all && job.place && job.host, mems = 0;
     r |= below.Allreduce(&mem, &mems, 1, job.abi.type_int, job.abi.op_min, job.abi.world);
     if (!r && mems)
         r = below.Allgather(mine, 2, job.abi.type_int, all, 2, job.abi.type_int, job.abi.world);
     r |= !mems;
-    for (int p = 0; r == 0 && p < job.size; p++)
-        job.place[p] = all[2 * p] == mine[0] ? all[2 * p + 1] : -1;
+    for (int p = 0; r == 0 && p < job.size; p++) {
+        job.host[p] = all[2 * p];
+        job.place[p] = all[2 * p + 1];
+    }
     free(all);
     return r ? -1 : 0;
 }
@@ -112,7 +115,8 @@ void job_begin(bool able, below_copy *copied, below_delete *deleted)
 {
     MPI_Comm host;
     int size = 0, rank = 0;
-    const char *said = getenv("TUTTI_MPI");
+    const char *said = getenv("TUTTI_MPI"), *limit = getenv("TUTTI_TIMEOUT_MS");
+    job.timeout_ms = limit ? atoi(limit) : 0;
     below.Comm_rank(job.abi.world, &job.rank);
     below.Comm_size(job.abi.world, &job.size);
     if (!vote(able && !(said && !strcmp(said, "0"))))
@@ -125,7 +129,7 @@ void job_begin(bool able, below_copy *copied, below_delete *deleted)
     int r = below.Grequest_start(never_asked, never_freed, never_cancelled, NULL, &job.never)
         || below.Comm_group(job.abi.world, &job.group)
         || below.Comm_create_keyval(copied, deleted, &job.keyval, NULL) || find_places(host);
-    if (!r && size > 1)
+    if (!r && job.size > 1)
         meet(host, rank, size);
     below.Comm_free(&host);
     job.on = !r;
@@ -138,5 +142,6 @@ void job_end(void)
         tutti_finalize(job.world);
     job.world = NULL;
     free(job.place);
-    job.place = NULL;
+    free(job.host);
+    job.place = job.host = NULL;
 }

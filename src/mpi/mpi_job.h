@@ -14,12 +14,15 @@ struct mpi_job {
     bool on;                           /* all ranks of MPI_COMM_WORLD said yes */
     bool threads;                      /* some rank may call from several threads at a time */
     int rank, size;
+    int timeout_ms;                    /* what the environment asks for; 0: none */
     struct abi abi;
     MPI_Request never;                 /* never ends: a test of it turns the MPI's progress */
     MPI_Group group;                   /* of MPI_COMM_WORLD */
     int keyval;                        /* of links; see link.h */
-    tutti_comm *world;                 /* of the ranks of this host; NULL: there is no other */
-    int *place;                        /* [size] each rank's in `world`; -1: on another host */
+    tutti_comm *world;                 /* of the ranks of this host; NULL: it is not used */
+    int *place;                        /* [size] each rank's in the world of its host */
+    int *host;                         /* [size] the lowest rank of each rank's host */
+    bool ended;                        /* MPI_Finalize has begun */
 };
 extern struct mpi_job job;
 

@@ -5,6 +5,7 @@
 #ifndef TUTTI_MPI_THROUGH_H
 #define TUTTI_MPI_THROUGH_H
 
+#include "mpi/across.h"
 #include "mpi/elements.h"
 #include "mpi/link.h"
 #include "mpi/pack.h"
@@ -18,6 +19,12 @@ static inline enum fell through_fell(const struct link *link)
     return link ? link->fell : FELL_OFF;
 }
 
+/* The same of a function that also goes through where ranks are on several hosts. */
+static inline enum fell through_fell_far(const struct link *link)
+{
+    return link && link->spread ? FELL_NOT : through_fell(link);
+}
+
 /* A call has ended: counted; an error is the communicator's error handler's. */
 static inline int through_end(struct link *link, const char *function, int error)
 {
@@ -26,7 +33,7 @@ static inline int through_end(struct link *link, const char *function, int error
 }
 
 /* This rank lacks something for a call that others wait in: it ends for all. */
-int through_lack(const struct link *link, const char *function, int error);
+int through_lack(struct link *link, const char *function, int error);
 
 int through_init(int *argc, char ***argv);
 int through_init_thread(int *argc, char ***argv, int required, int *provided);

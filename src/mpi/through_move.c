@@ -3,11 +3,15 @@
 #define TUTTI_NO_SITES
 #include "mpi/through.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-int through_lack(const struct link *link, const char *function, int error)
+int through_lack(struct link *link, const char *function, int error)
 {
     char why[120];
+    if (link->spread)
+        return leaders_fail(link, function, error);
     snprintf(why, sizeof why, "%s: rank %d could not pack its buffer: %s", function, link->rank,
              tutti_strerror(error));
     tutti_comm_abort(link->tutti, why);
@@ -17,9 +21,11 @@ int through_lack(const struct link *link, const char *function, int error)
 int through_barrier(MPI_Comm comm)
 {
     struct link *link = link_of(comm);
-    enum fell fell = through_fell(link);
+    enum fell fell = through_fell_far(link);
     if (fell)
         return FALL(fell, Barrier(comm));
+    if (link->spread)
+        return through_end(link, "MPI_Barrier", across_barrier(link, "MPI_Barrier"));
     return through_end(link, "MPI_Barrier", tutti_barrier_at("MPI_Barrier", link->tutti, NULL));
 }
 
@@ -27,7 +33,7 @@ int through_bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm co
 {
     static const char me[] = "MPI_Bcast";
     struct link *link = link_of(comm);
-    enum fell fell = through_fell(link);
+    enum fell fell = through_fell_far(link);
     struct layout l;
     struct packed p;
     if (!fell && (count < 0 || root < 0 || root >= link->size || !layout_of(type, comm, &l)))
@@ -39,7 +45,8 @@ int through_bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm co
     if (e == 0 && link->rank == root)
         e = pack_in(&p, 0, n);
     e = e ? through_lack(link, me, e)
-          : tutti_broadcast_at(me, p.at, p.bytes, TUTTI_U8, root, link->tutti, NULL);
+        : link->spread ? across_bcast(link, me, p.at, p.bytes, root)
+                       : tutti_broadcast_at(me, p.at, p.bytes, TUTTI_U8, root, link->tutti, NULL);
     if (e == 0 && link->rank != root)
         e = pack_out(&p, 0, n);
     pack_free(&p);
@@ -63,12 +70,29 @@ static void sides_close(struct both_sides *s)
     pack_free(&s->get);
 }
 
+static int all_gather_far(struct link *link, const char *function, const char *from, char *to,
+                          size_t bytes)
+{
+    size_t n = (size_t)link->size, *sizes = malloc(n * sizeof *sizes);
+    void **at = malloc(n * sizeof *at);
+    int e = -ENOMEM;
+    for (size_t p = 0; at && sizes && p < n; p++) {
+        at[p] = to + p * bytes;
+        sizes[p] = bytes;
+    }
+    e = at && sizes ? across_all_gather(link, function, from, at, sizes)
+                    : leaders_fail(link, function, e);
+    free(at);
+    free(sizes);
+    return e;
+}
+
 int through_allgather(const void *send, int sendcount, MPI_Datatype sendtype, void *recv,
                       int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
     static const char me[] = "MPI_Allgather";
     struct link *link = link_of(comm);
-    enum fell fell = through_fell(link);
+    enum fell fell = through_fell_far(link);
     struct both_sides s;
     bool here = send == MPI_IN_PLACE;
     if (!fell && (recvcount < 0 || !layout_of(recvtype, comm, &s.in)
@@ -85,6 +109,7 @@ int through_allgather(const void *send, int sendcount, MPI_Datatype sendtype, vo
     size_t bytes = here ? m * s.in.size : s.give.bytes;
     const char *from = here ? s.get.at + rank * bytes : s.give.at;
     e = e ? through_lack(link, me, e)
+        : link->spread ? all_gather_far(link, me, from, s.get.at, bytes)
           : tutti_all_gather_at(me, bytes ? from : s.get.at, s.get.at, bytes, TUTTI_U8,
                                 link->tutti, NULL);
     if (e == 0)

@@ -11,10 +11,12 @@
 /* What a reduction needs to know, found once a call. */
 struct folding { struct link *link; const struct element *element; int op; enum fell fell; };
 
-static inline struct folding folding_of(MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+/* fell: through_fell or through_fell_far */
+static inline struct folding folding_of(MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                        enum fell fell(const struct link *))
 {
     struct folding f = { link_of(comm), element_of(type), -1, FELL_NOT };
-    f.fell = through_fell(f.link);
+    f.fell = fell(f.link);
     if (!f.fell && (f.op = element_op(f.element, op)) < 0)
         f.fell = FELL_REDUCTION;
     return f;
@@ -23,23 +25,28 @@ static inline struct folding folding_of(MPI_Datatype type, MPI_Op op, MPI_Comm c
 /* Rank 0's prefix is its own value, which tutti's logical operations would make 0 or 1. */
 static inline struct folding prefix_of(MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
-    struct folding f = folding_of(type, op, comm);
+    struct folding f = folding_of(type, op, comm, through_fell);
     if (!f.fell && (f.op == TUTTI_LAND || f.op == TUTTI_LOR || f.op == TUTTI_LXOR))
         f.fell = FELL_REDUCTION;
     return f;
 }
 
 #define TYPE_AND_OP(f) (tutti_type)(f).element->tutti, (tutti_op)(f).op
+#define FOLD(f) &(struct fold){ type, op, (f).element, (f).op }
 
 int through_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                       MPI_Comm comm)
 {
     static const char me[] = "MPI_Allreduce";
-    struct folding f = folding_of(type, op, comm);
+    struct folding f = folding_of(type, op, comm, through_fell_far);
     if (!f.fell && count < 0)
         f.fell = FELL_ARGUMENT;
     if (f.fell)
         return FALL(f.fell, Allreduce(send, recv, count, type, op, comm));
+    if (f.link->spread)
+        return through_end(f.link, me,
+                           across_reduce(f.link, me, send == MPI_IN_PLACE ? recv : send, recv,
+                                         (size_t)count, FOLD(f), -1));
     return through_end(f.link, me,
                        tutti_all_reduce_at(me, send == MPI_IN_PLACE ? recv : send, recv,
                                            (size_t)count, TYPE_AND_OP(f), f.link->tutti, NULL));
@@ -49,13 +56,17 @@ int through_reduce(const void *send, void *recv, int count, MPI_Datatype type, M
                    MPI_Comm comm)
 {
     static const char me[] = "MPI_Reduce";
-    struct folding f = folding_of(type, op, comm);
+    struct folding f = folding_of(type, op, comm, through_fell_far);
     if (!f.fell && (count < 0 || root < 0 || root >= f.link->size))
         f.fell = FELL_ARGUMENT;
     if (f.fell)
         return FALL(f.fell, Reduce(send, recv, count, type, op, root, comm));
     if (f.link->rank != root)
         recv = NULL;
+    if (f.link->spread)
+        return through_end(f.link, me,
+                           across_reduce(f.link, me, send == MPI_IN_PLACE ? recv : send, recv,
+                                         (size_t)count, FOLD(f), root));
     return through_end(f.link, me,
                        tutti_reduce_at(me, send == MPI_IN_PLACE ? recv : send, recv, (size_t)count,
                                        TYPE_AND_OP(f), root, f.link->tutti, NULL));
@@ -114,13 +125,16 @@ int through_reduce_scatter_block(const void *send, void *recv, int recvcount, MP
                                  MPI_Op op, MPI_Comm comm)
 {
     static const char me[] = "MPI_Reduce_scatter_block";
-    struct folding f = folding_of(type, op, comm);
+    struct folding f = folding_of(type, op, comm, through_fell_far);
     struct apart a;
     if (!f.fell && recvcount < 0)
         f.fell = FELL_ARGUMENT;
     if (f.fell)
         return FALL(f.fell, Reduce_scatter_block(send, recv, recvcount, type, op, comm));
     bool here = send == MPI_IN_PLACE;
+    if (f.link->spread)
+        return through_end(f.link, me, across_reduce_scatter(f.link, me, here ? recv : send, recv,
+                                                             NULL, recvcount, FOLD(f)));
     size_t bytes = (size_t)recvcount * f.element->size;
     int e = apart_open(&a, here, recv, bytes) || !bytes ? 0 : -ENOMEM;
     e = e ? through_lack(f.link, me, e)
@@ -142,13 +156,16 @@ int through_reduce_scatter(const void *send, void *recv, const int counts[], MPI
                            MPI_Op op, MPI_Comm comm)
 {
     static const char me[] = "MPI_Reduce_scatter";
-    struct folding f = folding_of(type, op, comm);
+    struct folding f = folding_of(type, op, comm, through_fell_far);
     struct apart a;
     if (!f.fell && (!counts || !counts_fit(counts, f.link->size)))
         f.fell = FELL_ARGUMENT;
     if (f.fell)
         return FALL(f.fell, Reduce_scatter(send, recv, counts, type, op, comm));
     bool here = send == MPI_IN_PLACE;
+    if (f.link->spread)
+        return through_end(f.link, me, across_reduce_scatter(f.link, me, here ? recv : send, recv,
+                                                             counts, 0, FOLD(f)));
     int size = f.link->size, e = 0;
     const char *from = here ? recv : send;
     size_t bytes = (size_t)counts[f.link->rank] * f.element->size;

@@ -73,7 +73,7 @@ int through_allgatherv(const void *send, int sendcount, MPI_Datatype sendtype, v
 {
     static const char me[] = "MPI_Allgatherv";
     struct link *link = link_of(comm);
-    enum fell fell = through_fell(link);
+    enum fell fell = through_fell_far(link);
     struct layout in, out;
     struct blocks get;
     struct packed give = { .own = false };
@@ -89,10 +89,11 @@ int through_allgatherv(const void *send, int sendcount, MPI_Datatype sendtype, v
         e = blocks_in(&get, link->rank);
     else if (e == 0 && (e = pack_room(&give, &out, send, (size_t)sendcount)) == 0)
         e = pack_in(&give, 0, give.count);
-    e = e ? through_lack(link, me, e)
-          : tutti_all_gather_v_at(me, here ? get.at[link->rank] : give.at,
-                                  here ? get.bytes[link->rank] : give.bytes, get.at, get.bytes,
-                                  TUTTI_U8, link->tutti, NULL);
+    const char *from = e ? NULL : here ? get.at[link->rank] : give.at;
+    e = e            ? through_lack(link, me, e)
+        : link->spread ? across_all_gather(link, me, from, get.at, get.bytes)
+        : tutti_all_gather_v_at(me, from, here ? get.bytes[link->rank] : give.bytes, get.at,
+                                get.bytes, TUTTI_U8, link->tutti, NULL);
     if (e == 0)
         e = blocks_out(&get);
     pack_free(&give);

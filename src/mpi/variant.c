@@ -34,6 +34,7 @@ int through_init_thread(int *argc, char ***argv, int required, int *provided)
  * tutti goes after it. */
 int through_finalize(void)
 {
+    job.ended = true;
     int r = below.Finalize();
     if (r == MPI_SUCCESS) {
         link_end();

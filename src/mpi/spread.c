@@ -1,0 +1,110 @@
+/* The tables are made of one list that all ranks have: no rank asks another where it is. The
+ * errors of both communicators are returned: they are told by the program's own handler. */
+#include "mpi/spread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool tables(struct spread *s, const int *hosts, int rank)
+{
+    size_t n = (size_t)s->size;
+    s->host = calloc(n, sizeof *s->host);
+    s->place = calloc(n, sizeof *s->place);
+    s->order = calloc(n, sizeof *s->order);
+    s->seats = calloc(n, sizeof *s->seats);
+    s->first = calloc(n + 1, sizeof *s->first);
+    s->number = calloc(n, sizeof *s->number);
+    if (!s->host || !s->place || !s->order || !s->seats || !s->first || !s->number)
+        return false;
+    int *known = s->order;                           /* for now: the number of each host */
+    for (int p = 0; p < s->size; p++) {
+        int h = 0;
+        while (h < s->hosts && known[h] != hosts[p])
+            h++;
+        if (h == s->hosts)
+            known[s->hosts++] = hosts[p];
+        s->host[p] = h;
+        s->place[p] = s->number[h]++;
+    }
+    for (int h = 0; h < s->hosts; h++)
+        s->first[h + 1] = s->first[h] + s->number[h];
+    s->ordered = true;
+    for (int p = 0; p < s->size; p++) {
+        s->order[s->first[s->host[p]] + s->place[p]] = p;
+        s->ordered &= s->first[s->host[p]] + s->place[p] == p;
+    }
+    s->mine = s->host[rank];
+    s->leads = s->place[rank] == 0;
+    return true;
+}
+
+/* The MPI's part. What it makes is freed by spread_free. */
+static bool connect(struct spread *s, MPI_Comm comm, int rank)
+{
+    if (below.Comm_split(comm, 0, rank, &s->all)
+        || below.Comm_set_errhandler(s->all, job.abi.errors_return)
+        || below.Comm_split(s->all, s->leads ? 0 : MPI_UNDEFINED, rank, &s->leaders))
+        return false;
+    return !s->leads
+        || (below.Comm_set_errhandler(s->leaders, job.abi.errors_return) == MPI_SUCCESS
+            && below.Allgather(s->name, HOST_NAME, job.abi.type_byte, s->names, HOST_NAME,
+                               job.abi.type_byte, s->leaders) == MPI_SUCCESS);
+}
+
+struct spread *spread_make(MPI_Comm comm, int rank, int size, const int *hosts, bool well)
+{
+    int can = 0, all = 0;
+    struct spread *s = calloc(1, sizeof *s);
+    if (s) {
+        s->size = size;
+        s->all = s->leaders = job.abi.no_comm;
+        can = well && tables(s, hosts, rank);
+        s->names = calloc(can ? (size_t)s->hosts : 1, sizeof *s->names);
+        s->requests = calloc(can ? 3 * (size_t)s->hosts : 1, sizeof *s->requests);
+        s->notes = s->requests ? s->requests + 2 * (size_t)s->hosts : NULL;
+        can = can && s->names && s->requests;
+        if (gethostname(s->name, sizeof s->name - 1) < 0 || !s->name[0])
+            snprintf(s->name, sizeof s->name, "?");
+    }
+    if (below.Allreduce(&can, &all, 1, job.abi.type_int, job.abi.op_min, comm))
+        all = 0;
+    can = all && connect(s, comm, rank);
+    if (all && below.Allreduce(&can, &all, 1, job.abi.type_int, job.abi.op_min, comm))
+        all = 0;
+    if (all)
+        return s;
+    if (s)
+        spread_free(s, false);
+    return NULL;
+}
+
+void spread_free(struct spread *s, bool ended)
+{
+    if (!ended && s->leaders != job.abi.no_comm)
+        below.Comm_free(&s->leaders);
+    if (!ended && s->all != job.abi.no_comm)
+        below.Comm_free(&s->all);
+    for (int i = 0; i < ROOMS && !s->broken.error; i++)      /* broken: it may be in use */
+        free(s->room[i].at);
+    free(s->host);
+    free(s->place);
+    free(s->order);
+    free(s->seats);
+    free(s->first);
+    free(s->number);
+    free(s->names);
+    free(s->requests);
+    free(s);
+}
+
+char *spread_room(struct spread *s, int number, size_t bytes)
+{
+    if (!s->room[number].at || s->room[number].bytes < bytes) {
+        free(s->room[number].at);
+        s->room[number].bytes = bytes < 64 ? 64 : bytes;
+        s->room[number].at = malloc(s->room[number].bytes);
+    }
+    return s->room[number].at;
+}

@@ -1,0 +1,91 @@
+# ctest: timeout=300 labels=nosan,faults
+# Ranks on several hosts, which are namespaces of this machine: each collective gives what the MPI
+# alone gives; the same bits in each run; who dies, stands still, is cut off or calls something else
+# is told on every rank that is left, by name.
+. "$(dirname "$0")/lib.sh"
+python=$(command -v python3) || skip "no python3"
+last=
+two=10.77.0.1:2,10.77.0.2:2 three=10.77.0.1:2,10.77.0.2:1,10.77.0.3:1
+
+# across TOLD MPI HOSTS PROGRAM ARGUMENT...: four ranks; leaves out, err, code. TOLD: how many are
+# told of a failure; 0: none, all end.
+across() {
+  local told=$1 mpi=$2 hosts=$3 n=4 set=() start=()
+  shift 3
+  rm -f "$here"/[0-9] "$here/cut"
+  set=(LD_PRELOAD="$library" TUTTI_MPI_STATS=1 "${more[@]}")
+  if [ "$mpi" = mpich ]; then
+    start=(mpirun.mpich -localhost 10.77.0.100 -launcher ssh -launcher-exec "$here/agent"
+      -disable-auto-cleanup -hosts "$hosts" -n "$n" env "${set[@]}")
+  else
+    start=(mpirun.openmpi --allow-run-as-root --bind-to none --enable-recovery
+      --mca plm_rsh_agent "$here/agent" --mca oob_tcp_if_include 10.77.0.0/24
+      --mca btl_tcp_if_include 10.77.0.0/24 -H "$hosts" -n "$n" env "${set[@]}")
+  fi
+  code=0
+  timeout -k 5 "${limit-60}" "$python" "$TUTTI_SOURCE/test/mpi/hosts.py" \
+    "$(grep -o 10.77 <<<"$hosts" | wc -l)" "$here" "$told" "${start[@]}" "$@" \
+    >"$here/out" 2>"$here/err" </dev/null || code=$?
+  [ "$code" != 77 ] || skip "$(cat "$here/out")"
+}
+# hear RANK...: each has been told, by an error
+hear() {
+  local r
+  for r; do
+    grep -qE 'an error|MPI_ERR' "$here/$r" 2>/dev/null ||
+      fail "rank $r was not told: $(cat "$here/$r" 2>&1)"
+  done
+}
+
+for mpi in "${mpis[@]}"; do
+  make_program "$mpi" values
+  make_program "$mpi" hosts
+  # Debian's MPICH does not always come back from its MPI_Finalize here, also by itself: its job is
+  # over when all ranks have said so
+  all=0
+  [ "$mpi" != mpich ] || all=4
+  if [ "$mpi" = openmpi ] || [ ${#mpis[@]} = 1 ] || [ -n "${TUTTI_PROVE-}" ]; then
+    across $all "$mpi" $two "$here/values.$mpi" few "$here"
+    exits 0 "of values under $mpi"
+    prints '^[1-9][0-9]{2,} compared, 0 wrong$' "under $mpi"
+    [ "$mpi" = mpich ] ||
+      counted 4 '[1-9][0-9]+, fell through [0-9]+ .rank [0-9]; ranks of several hosts: [0-9]+.$'
+  fi
+  runs="$three $three"
+  [ "$mpi" = openmpi ] || runs=$two
+  [ -z "${TUTTI_PROVE-}" ] || runs="$two $two $three $three"
+  for hosts in $runs; do
+    across $all "$mpi" $hosts "$here/hosts.$mpi" large "$here"
+    exits 0 "of large sums on $hosts under $mpi"
+    [ "$(cat "$here"/[0-9] | sort -u)" = "right: nothing" ] || fail "wrong sums on $hosts, $mpi"
+    [ "$hosts" != "$last" ] || [ "$bits" = "$(grep '^bits' "$here/out")" ] ||
+      fail "other bits than before"
+    last=$hosts
+    bits=$(grep '^bits' "$here/out")
+    [ "$mpi" = mpich ] || counted 4 '[1-9][0-9]+, fell through 0 '
+  done
+  # a part of what may go wrong under each MPI, all of it in the long version
+  if [ "$mpi" = openmpi ] || [ -n "${TUTTI_PROVE-}" ]; then
+    across 3 "$mpi" $two "$here/hosts.$mpi" leader "$here"
+    hear 0 1 3
+    says 'host b: rank 2 died' "of a leader that dies"
+  fi
+  if [ "$mpi" = mpich ] || [ ${#mpis[@]} = 1 ] || [ -n "${TUTTI_PROVE-}" ]; then
+    across 4 "$mpi" $two "$here/hosts.$mpi" mismatch "$here"
+    hear 0 1 2 3
+    says 'host a: MPI_Allreduce of 1 .*; host b: MPI_Allreduce of 2 ' "of a mismatch"
+    more=(TUTTI_TIMEOUT_MS=1000)
+    across 4 "$mpi" $two "$here/hosts.$mpi" cut "$here"
+    hear 0 1 2 3
+    more=()
+  fi
+  if [ -n "${TUTTI_PROVE-}" ]; then
+    across 3 "$mpi" $two "$here/hosts.$mpi" follower "$here"
+    hear 0 1 2
+    more=(TUTTI_TIMEOUT_MS=1000)
+    across 3 "$mpi" $two "$here/hosts.$mpi" stop "$here"
+    hear 0 1 3
+    more=()
+  fi
+done
+finish

@@ -1,0 +1,137 @@
+/* Ranks on several hosts: what is large, and what goes wrong. Each rank writes what it was told to
+ * a file of its own, FOLDER/RANK: a host that is cut off has no other way. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LARGE = 500001 };
+#define WORLD MPI_COMM_WORLD
+static int rank, size, wrong;
+static const char *folder;
+
+#define CHECK(x) \
+    do { \
+        if (!(x)) { \
+            fprintf(stderr, "hosts.c:%d: rank %d: not so\n", __LINE__, rank); \
+            wrong = 1; \
+        } \
+    } while (0)
+
+static uint64_t hashed(const void *at, size_t n)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ((const unsigned char *)at)[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+/* What this rank was told is written down. */
+static void told(const char *what, int r)
+{
+    char path[4096], whole[4096];
+    int class = 0;
+    MPI_Error_class(r, &class);
+    snprintf(path, sizeof path, "%s/of.%d", folder, rank);
+    snprintf(whole, sizeof whole, "%s/%d", folder, rank);
+    FILE *f = fopen(path, "w");
+    fprintf(f, "%s: %s\n", what, class == MPI_SUCCESS ? "nothing"
+            : class == MPI_ERR_TRUNCATE               ? "MPI_ERR_TRUNCATE"
+                                                      : "an error");
+    fclose(f);
+    rename(path, whole);
+}
+
+/* Pieces of which the last one is odd; sums whose bits depend on the order of folding. */
+static void large(void)
+{
+    double *a = malloc(LARGE * sizeof *a), *b = malloc(LARGE * sizeof *b);
+    int *n = calloc((size_t)size * 2, sizeof *n), *at = n + size;
+    for (int i = 0; i < LARGE; i++)
+        a[i] = 1.0 / (1 + (i * 7 + rank * 13) % 1000);
+    MPI_Allreduce(a, b, LARGE, MPI_DOUBLE, MPI_SUM, WORLD);
+    uint64_t mine = hashed(b, LARGE * sizeof *b), all[2] = { 0, 0 };
+    for (int i = 0; i < LARGE; i += 1 + i / 50) {
+        double sum = 0;
+        for (int p = 0; p < size; p++)
+            sum += 1.0 / (1 + (i * 7 + p * 13) % 1000);
+        CHECK(b[i] - sum < 1e-12 && sum - b[i] < 1e-12);
+    }
+    PMPI_Allreduce(&mine, &all[0], 1, MPI_UINT64_T, MPI_MIN, WORLD);
+    PMPI_Allreduce(&mine, &all[1], 1, MPI_UINT64_T, MPI_MAX, WORLD);
+    CHECK(all[0] == all[1]);
+    for (int root = 0; root < size; root++) {
+        memset(b, 0, LARGE * sizeof *b);
+        MPI_Reduce(a, b, LARGE, MPI_DOUBLE, MPI_SUM, root, WORLD);
+        CHECK(rank != root || hashed(b, LARGE * sizeof *b) == mine);
+        for (int i = 0; i < LARGE; i++)
+            b[i] = rank == root ? i + root : -1;
+        MPI_Bcast(b, LARGE, MPI_DOUBLE, root, WORLD);
+        for (int i = 0; i < LARGE; i += 777)
+            CHECK(b[i] == i + root);
+        CHECK(b[LARGE - 1] == LARGE - 1 + root);
+    }
+    for (int p = 0, end = 0; p < size; p++) {        /* uneven, the last takes the rest */
+        n[p] = p == size - 1 ? LARGE - end : LARGE / (size + 1) - p;
+        at[p] = end;
+        end += n[p];
+    }
+    MPI_Reduce_scatter(a, b, n, MPI_DOUBLE, MPI_SUM, WORLD);
+    memmove(b + at[rank], b, sizeof *b * (size_t)n[rank]);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DOUBLE, b, n, at, MPI_DOUBLE, WORLD);
+    CHECK(hashed(b, LARGE * sizeof *b) == mine);
+    MPI_Allreduce(MPI_IN_PLACE, a, LARGE, MPI_DOUBLE, MPI_SUM, WORLD);
+    CHECK(hashed(a, LARGE * sizeof *a) == mine);
+    if (rank == 0)
+        printf("bits %016llx\n", (unsigned long long)mine);
+    free(a);
+    free(b);
+    free(n);
+}
+
+/* A leader of the second host, or one who does not lead. */
+static void loss(const char *how)
+{
+    int victim = !strcmp(how, "follower") ? size - 1 : size / 2, r = MPI_SUCCESS;
+    double *a = calloc(LARGE, sizeof *a);
+    char path[4096];
+    for (int i = 0; r == MPI_SUCCESS && i < 10000; i++) {
+        if (i == 5 && rank == victim && strcmp(how, "cut"))
+            raise(!strcmp(how, "stop") ? SIGSTOP : SIGKILL);
+        if (i == 5 && rank == victim) {
+            snprintf(path, sizeof path, "%s/cut", folder);
+            fclose(fopen(path, "w"));
+        }
+        r = MPI_Allreduce(MPI_IN_PLACE, a, i % 2 ? LARGE : 1, MPI_DOUBLE, MPI_SUM, WORLD);
+    }
+    told("Allreduce", r);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(WORLD, &rank);
+    MPI_Comm_size(WORLD, &size);
+    folder = argc > 2 ? argv[2] : "/";
+    if (argc < 2)
+        return 2;
+    if (!strcmp(argv[1], "large")) {
+        large();
+        MPI_Barrier(WORLD);
+        told(wrong ? "wrong" : "right", MPI_SUCCESS);
+        MPI_Finalize();
+        return wrong;
+    }
+    MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(WORLD);
+    if (!strcmp(argv[1], "mismatch")) {
+        int x[2] = { 0 };
+        int n = rank < size / 2 ? 1 : 2;
+        told("Allreduce", MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT, MPI_SUM, WORLD));
+    } else
+        loss(argv[1]);
+    pause();                                         /* a launcher may end all when one ends */
+}
