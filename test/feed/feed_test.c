@@ -218,13 +218,16 @@ static void test_holds(void **state)
     assert_int_equal(ranks_run_either(2, body_stuck), 0);
 }
 
+/* over: the reader was not quick enough to sleep before the writer had closed. */
+struct closer { tutti_queue *q; shared32 over; };
+
 static void *close_it(void *arg)
 {
-    tutti_queue *q = arg;
+    struct closer *c = arg;
     tutti_queue_figures figures = { 0 };
-    while (figures.sleeps == 0)
-        tutti_queue_stats(q, &figures);
-    return (void *)(intptr_t)tutti_queue_close(q);
+    while (figures.sleeps == 0 && !load_acquire32(&c->over))
+        tutti_queue_stats(c->q, &figures);
+    return (void *)(intptr_t)tutti_queue_close(c->q);
 }
 
 /* Another thread closes a reader's end that waits, and a writer's. */
@@ -236,8 +239,9 @@ static int body_close(tutti_comm *world, int rank)
     uint64_t n = 0;
     size_t room = sizeof n;
     CHECK_IS(tutti_queue_create(world, 0, &options, &q), 0);
+    struct closer closer = { .q = q };
     if (rank != 2)
-        CHECK_IS(pthread_create(&thread, NULL, close_it, q), 0);
+        CHECK_IS(pthread_create(&thread, NULL, close_it, &closer), 0);
     if (rank == 0) {
         int r;
         while ((r = tutti_queue_put(q, &n, sizeof n, NULL)) == 0)
@@ -261,6 +265,7 @@ static int body_close(tutti_comm *world, int rank)
             CHECK(expected >= 60);
         }
     }
+    store_release32(&closer.over, 1);
     if (rank != 2)
         CHECK_IS(pthread_join(thread, NULL), 0);
     CHECK_IS(tutti_queue_close(q), 0);
