@@ -117,7 +117,7 @@ static void check_ends(void)
         }
 }
 
-#define EVENTS (KILL | TIMER)
+#define EVENTS KILL
 
 const struct scenario scenario_feed = {
     .name = "feed", .ranks = 2, .body = feeds, .check = check_ends, .preemptions = 2,
