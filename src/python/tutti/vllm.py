@@ -62,6 +62,10 @@ def _remote() -> Any:
 class MessageQueue:
     """One writer's messages for local_reader_ranks on this machine, and for others elsewhere."""
 
+    _queue: Optional[Queue]
+    _handle: Optional[bytes]
+    _far: Any                           # vLLM's, for what is remote
+
     def __init__(self, n_reader: int, n_local_reader: int,
                  local_reader_ranks: Optional[List[int]] = None,
                  max_chunk_bytes: int = 24 << 20, max_chunks: int = 10,
@@ -88,9 +92,7 @@ class MessageQueue:
         self.shutting_down = False
         self.local_reader_rank = -1
         self._is_writer, self._is_local_reader, self._is_remote_reader = writer, False, False
-        self._queue: Optional[Queue] = None
-        self._handle: Optional[bytes] = None
-        self._far: Any = None           # vLLM's, for what is remote
+        self._queue, self._handle, self._far = None, None, None
         self._chunk = 0
 
     @staticmethod
@@ -120,11 +122,11 @@ class MessageQueue:
         if self._far is not None:
             self._far.wait_until_ready()
 
-    def _near(self) -> Queue:
+    def _near(self) -> Any:
         if self._queue is None and self._handle is not None:
             reader = self.local_reader_rank if self._is_local_reader else None
             self._queue = Queue.attach(self._handle, reader, timeout=-1)
-        return self._queue  # type: ignore[return-value]
+        return self._queue
 
     def shutdown(self) -> None:
         """Any thread: ends the read under way, and all later ones, with RuntimeError("cancelled").
