@@ -28,6 +28,7 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->lists.first = NULL;
     c->list_hash = 0;
     c->kept = c->lends = c->fold.usual = false;
+    c->hands = HANDS_NEVER;
     c->stream.on = false;
     c->gpu.call = NULL;
     c->ways = NULL;

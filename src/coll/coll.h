@@ -108,6 +108,8 @@ struct coll {
     int answer;                        /* what the call returns on success */
     struct place sends, recvs;         /* where in the arena the buffers lie */
     bool kept;                         /* this rank's own block is in its place (take_own) */
+    /* eager, between 2 ranks: whether blocks may change hands; whether one is published */
+    enum { HANDS_NEVER, HANDS_NONE, HANDS_PUBLISHED } hands;
     bool lends;                        /* eager: peers read the caller's buffer (coll_returned) */
     struct {                           /* coll/nontemporal.h */
         struct tuner *tuner;

@@ -4,6 +4,7 @@
 #include "coll/eager.h"
 
 #include "base/copy.h"
+#include "coll/swap.h"
 #include "coll/parts.h"
 #include "coll/take.h"
 
@@ -42,18 +43,27 @@ static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t afte
     const char *send = c->send;
     size_t skip = own == 0 && bytes >= EAGER_TURNS ? after : 0, end = after == bytes ? own : bytes;
     c->lends = slot != NULL;
-    int r = c->lends ? 0
+    bool may = swap_may(c);
+    char *block = may && !c->lends ? swap_block(c, c->bytes - skip) : NULL;
+    if (block)
+        slot = block;
+    int r = slot ? 0
         : bytes < EAGER_TURNS
         ? eager_slot(c, &slot)
         : comm_stage_eager(c->comm, c->op.claim.seq, c->bytes - skip, end - skip, &slot);
     if (r < 0)
         return r;
     slot -= c->lends ? 0 : skip;
-    if (!c->lends) {
+    if (block) {
+        coll_copy(c, slot, send, own);
+        coll_copy(c, slot + after, send + after, bytes - after);
+    } else if (!c->lends) {
         coll_copy_in(c, slot, send, own);
         coll_copy_in(c, slot + after, send + after, bytes - after);
     }
     coll_publish(c, slot);
+    if (may)
+        swap_publish(c, block);
     return 0;
 }
 
@@ -147,12 +157,14 @@ int eager_fold(struct coll *c)
 {
     const void *from[RANKS_MAX];
     uint32_t size = c->comm->watch.size;
+    swap_take(c);
     if (!eager_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
         return -EPROTO;
     size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0;
     if (first)
         eager_fold_part(c, from, first, c->count - first);
     eager_fold_part(c, from, 0, first ? first : c->count);
+    swap_learn(c);
     return 0;
 }
 
@@ -160,7 +172,7 @@ int eager_fold_at_root(struct coll *c) { return eager_at_root(c) ? eager_fold(c)
 
 bool eager_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
-    return bytes < EAGER_TURNS && bytes <= comm->stage.eager_bytes[seq & 1];
+    return bytes < SWAP_LEAST && bytes <= comm->stage.eager_bytes[seq & 1];
 }
 
 void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)
@@ -195,7 +207,7 @@ static inline int eager_take_from(struct coll *c, uint32_t p)
     return 0;
 }
 
-int eager_take(struct coll *c)
+static int eager_take_parts(struct coll *c)
 {
     const struct even *even = &c->even;
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
@@ -216,10 +228,19 @@ int eager_take(struct coll *c)
     return 0;
 }
 
+int eager_take(struct coll *c)
+{
+    swap_take(c);
+    int r = eager_take_parts(c);
+    swap_learn(c);
+    return r;
+}
+
 int eager_take_folded(struct coll *c)
 {
     const struct even *even = &c->even;
     const void *from[RANKS_MAX];
+    swap_take(c);
     if (even->end == 0 || c->count == 0)
         return 0;
     eager_own(c->comm, c->op.claim.seq, c->bytes);
@@ -230,5 +251,6 @@ int eager_take_folded(struct coll *c)
         from[p] = slot + even->at;
     }
     coll_fold(c, c->recv, from, even->end, c->count);
+    swap_learn(c);
     return 0;
 }

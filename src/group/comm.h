@@ -128,6 +128,18 @@ struct stage {
    each is followed by a small one, uses all of it, too. */
 enum { STAGE_EARNS = 8 };
 
+/* coll/swap. All zeros: nothing has been tried. */
+struct swap {
+    char *mine;                        /* the block that this rank writes next: */
+    char *own, *theirs;                /* its own or the other's. NULL: not known yet */
+    size_t bytes;                      /* of `mine`, from its beginning, whose pages are there */
+    uint64_t from;                     /* number of the first operation that may write there */
+    bool off;                          /* rank 0 wants none; as it said in the last operation */
+    uint32_t n;                        /* rank 0: operations of this epoch, */
+    uint64_t ticks, sum;               /* their ticks and bytes, */
+    struct tuner ways;                 /* what it knows: by slots, by blocks that change hands */
+};
+
 struct site_seen { const char *site; uint32_t number; };
 
 /* What a rank does in a collective of even blocks: the same in all calls alike, so it is computed
@@ -204,6 +216,7 @@ struct tutti_comm {
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
         } zero_copy;
         struct tuner staged;           /* copies into the staging */
+        struct swap swap;
         struct tuner folded;           /* folds into it: whole, or by blocks */
         struct tuner folds_streamed;   /* folds into it: by plain or streaming stores */
         struct {                       /* coll/cma */
@@ -272,6 +285,8 @@ void comm_close_world(struct world *world);
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,
    -ENOSPC. It holds nothing of operation seq - 1, which peers may still read. From those before all
    ranks have returned (coll/eager.c). used: the next one may begin behind that many bytes. */
+/* A contribution of so many bytes pays for pages of the ring, whichever way it goes. */
+void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {

@@ -250,16 +250,24 @@ static char *ring_slot(struct stage *stage, size_t bytes, size_t used)
     return slot;
 }
 
+static bool takes_turns(size_t bytes) { return bytes >= EAGER_TURNS && bytes <= EAGER_LARGEST; }
+
+void comm_stage_earn(struct tutti_comm *comm, size_t bytes)
+{
+    struct stage *stage = &comm->stage;
+    if (!takes_turns(bytes) || stage->ring_bytes >= EAGER_MOST)
+        return;
+    fresh_earn(&stage->fresh, comm_earns(comm, bytes));
+    if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
+        ring_grow(comm);
+}
+
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot)
 {
     struct stage *stage = &comm->stage;
     int parity = seq & 1;
-    bool turns = bytes >= EAGER_TURNS && bytes <= EAGER_LARGEST;
-    if (turns && stage->ring_bytes < EAGER_MOST) {
-        fresh_earn(&stage->fresh, comm_earns(comm, bytes));
-        if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
-            ring_grow(comm);
-    }
+    bool turns = takes_turns(bytes);
+    comm_stage_earn(comm, bytes);
     if (turns && stage->ring_bytes >= EAGER_ENOUGH) {
         if (stage->eager_room[parity] > EAGER_TURNS)
             eager_drop(comm, parity);

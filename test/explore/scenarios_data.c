@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { CALLS = 2, SMALL = 6, ROUNDS_2 = 24, ROUNDS_3 = 40 };
+enum { CALLS = 2, SMALL = 6, SWAPPED = 16, ROUNDS_2 = 24, ROUNDS_3 = 40 };
 
 static uint64_t value(int rank, int i, int k)
 {
@@ -61,6 +61,9 @@ static void lends(int rank, tutti_comm *world)
 
 void eagers(int rank, tutti_comm *world) { reduces(rank, world, SMALL, CALLS); }
 
+/* Blocks change hands: the third call writes a block for the second time. */
+static void swaps(int rank, tutti_comm *world) { reduces(rank, world, SWAPPED, CALLS + 1); }
+
 void pipelines(int rank, tutti_comm *world)
 {
     reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS);
@@ -110,6 +113,14 @@ const struct scenario scenario_eager_lent = {
 };
 const struct scenario scenario_eager_lent_events = {
     .name = "eager_lent_events", .ranks = 2, .rules = EAGER, .body = lends, .check = check_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_swap = {
+    .name = "swap", .ranks = 2, .rules = EAGER, .body = swaps, .check = check_good,
+    .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_swap_events = {
+    .name = "swap_events", .ranks = 2, .rules = EAGER, .body = swaps, .check = check_death,
     .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_pipelined = {
