@@ -282,11 +282,11 @@ void stage_close(struct tutti_comm *comm);
 /* Forgets the staging that is still kept; the span is closed after it. */
 void comm_close_world(struct world *world);
 
+/* A contribution of so many bytes pays for pages of the ring, whichever way it goes. */
+void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,
    -ENOSPC. It holds nothing of operation seq - 1, which peers may still read. From those before all
    ranks have returned (coll/eager.c). used: the next one may begin behind that many bytes. */
-/* A contribution of so many bytes pays for pages of the ring, whichever way it goes. */
-void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
