@@ -1,9 +1,10 @@
 /* ctest: timeout=300 labels=tsan */
 /* Eager operations whose slots go round in the ring: every result, of kinds and sizes mixed at
  * random; and where the data of a slot lie: inside it, also where a rank's own block has no room.
- */
+ * Between two ranks blocks may change hands instead. */
 #include "coll/eager.h"
 #include "coll/parts.h"
+#include "coll/swap.h"
 #include "support/ranks.h"
 #include "support/team.h"
 
@@ -54,17 +55,24 @@ static size_t wrong(int kind, const uint32_t *out, size_t count, int root, uint6
     return bad;
 }
 
-/* The slot that this operation has used last ends where the next one may begin. */
-static bool lies_in_slot(const tutti_comm *world, int me, int size, size_t block)
+/* What this rank has published is in a block that changes hands, or in a slot, which ends where the
+ * next one may begin. */
+static bool lies_inside(const tutti_comm *world, int me, int size, size_t block)
 {
     const struct stage *s = &world->stage;
     const struct watch *w = &world->watch;
+    const struct swap *hands = &world->coll.swap;
     uint64_t at = load_relaxed64(&w->mine->arrival[world->seq & 1].payload[0]);
     const char *slot = world->world->arena.base + at, *end = s->ring + s->ring_at;
     bool edge = me == 0 || me == size - 1;
     size_t given = (size_t)(size - 1) * block, room = edge ? given : given + block;
     const char *first = slot + (me == 0 ? block : 0),
                *last = slot + (size_t)(me == size - 1 ? size - 1 : size) * block;
+    for (int i = 0; i < 2; i++) {
+        const char *changes = i ? hands->theirs : hands->own;
+        if (changes && first >= changes && last <= changes + SWAP_ROOM)
+            return size == 2;
+    }
     return first >= s->ring && last <= s->ring + s->ring_bytes && last <= end
         && first + layout_round(room, 64) == end;
 }
@@ -87,7 +95,7 @@ static int body(tutti_comm *world, int rank)
         CHECK_IS(wrong(kind, out, count, root, n, rank, size), 0);
         if (kind == 0 && world->stage.ring_bytes >= EAGER_ENOUGH) {
             in_ring++;
-            CHECK(lies_in_slot(world, rank, size, block));
+            CHECK(lies_inside(world, rank, size, block));
         }
     }
     CHECK(in_ring > 0);
