@@ -37,9 +37,9 @@ enum { ROWS = 200, WRONGS = 20, TAIL_MOST = 200, NEXT_JOB = 16, TIMES = 4096 };
    to so many instructions, which is where an operation is decided; what comes then is the text of a
    report, a hundred thousand of them, of which that many are drawn. */
 enum {
-    SHARE_INSTRUCTIONS = 36,
+    SHARE_INSTRUCTIONS = 24,
     SHARE_BEYOND = 2,
-    SHARE_EVENTS = 9,
+    SHARE_EVENTS = 6,
     LOTS = 4,
     LOTS_PROVE = 2000,
     INSTRUCTIONS_ALL = 2000,
