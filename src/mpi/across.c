@@ -83,7 +83,7 @@ struct hosts_parts { struct far_bytes *give, *get; size_t all; };
 static bool parts_open(struct hosts_parts *p, const struct spread *s, const size_t bytes[])
 {
     p->give = calloc((size_t)s->hosts * 2, sizeof *p->give);
-    p->get = p->give + s->hosts;
+    p->get = p->give ? p->give + s->hosts : NULL;
     p->all = 0;
     for (int i = 0; p->give && i < s->size; i++) {
         p->get[s->host[s->order[i]]].bytes += bytes[s->order[i]];

@@ -45,7 +45,7 @@ struct chunk_sum {
 static bool piece_open(struct chunk_sum *p, const struct spread *s)
 {
     p->give = calloc((size_t)s->hosts * 2, sizeof *p->give);
-    p->get = p->give + s->hosts;
+    p->get = p->give ? p->give + s->hosts : NULL;
     p->parts = calloc((size_t)s->hosts, sizeof *p->parts);
     return p->give && p->parts;
 }
