@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "gpu/topology.h"
 #include "os/cpu.h"
 #include "os/numa.h"
-#include "os/pci.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,24 +206,15 @@ static void know(struct pairs *p, int reader, int owner)
 
 /* ---- where a GPU is -------------------------------------------------------------------------- */
 
-/* The NUMA node of the GPU's slot; -1: unknown, or the machine has one. */
 static int node_of(const struct pairs *p, int i)
 {
-    int node = -1;
-    return p->driver->call.cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, i)
-        ? pci_node(p->about[i].bus)
-        : node;
+    return topology_node(&p->driver->call, i, &p->about[i]);
 }
 
-/* True: one reads the other by PCIe across the host bridge. */
 static bool is_far(const struct pairs *p, int reader, int owner)
 {
-    const struct cuda_api *call = &p->driver->call;
-    int atomics = 0;                             /* what NVLink carries, and PCIe does not */
-    return reader != owner && call->cuDeviceGetP2PAttribute
-        && !call->cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-                                          reader, owner)
-        && !atomics && pci_across_host(p->about[reader].bus, p->about[owner].bus) == 1;
+    return reader != owner
+        && topology_far(&p->driver->call, reader, &p->about[reader], owner, &p->about[owner]);
 }
 
 /* True: this process, and so its ranks, may run on a CPU of the node. */

@@ -6,8 +6,8 @@
 
 #include "gpu/calm.h"
 #include "gpu/kernels.h"
+#include "gpu/topology.h"
 #include "os/numa.h"
-#include "os/pci.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -65,16 +65,6 @@ void gpu_near(const struct gpu *gpu, void *at, size_t bytes)
         (void)numa_policy_set(at, bytes, &policy);   /* refused: then they come from any node */
 }
 
-static int node_of(const struct gpu *gpu)
-{
-    int node = -1;
-    if (!numa_several())
-        return -1;
-    return gpu->call->cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, gpu->device)
-        ? pci_node(gpu->about.bus)
-        : node;
-}
-
 static int gpu_begin(struct gpu *gpu, struct text *why)
 {
     const struct driver *driver;
@@ -91,7 +81,7 @@ static int gpu_begin(struct gpu *gpu, struct text *why)
     error = gpu->call->cuDevicePrimaryCtxRetain(&gpu->context, gpu->device);
     if (error)
         return gpu_failed(gpu, "cuDevicePrimaryCtxRetain", error, why);
-    gpu->node = node_of(gpu);
+    gpu->node = numa_several() ? topology_node(gpu->call, gpu->device, &gpu->about) : -1;
     kernels_begin(&gpu->kernels);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include "gpu/calm.h"
 #include "gpu/device_memory.h"
 #include "gpu/kernels.h"
-#include "os/pci.h"
+#include "gpu/topology.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -149,25 +149,20 @@ int proof_known(struct world *world, const struct gpu *gpu, const unsigned char 
     return found;
 }
 
-/* A link that carries atomics is NVLink. An owner that this process does not see cannot be asked
- * about, and counts as near. */
+/* An owner that this process does not see cannot be asked about, and counts as near. */
 static bool ask_far(const struct gpu *gpu, const unsigned char uuid[16])
 {
     const struct cuda_api *call = gpu_api(gpu);
     const struct driver *driver;
     struct driver_device owner;
-    if (driver_open(&driver, NULL) < 0 || !call->cuDeviceGetP2PAttribute)
+    if (driver_open(&driver, NULL) < 0)
         return false;
     for (int i = 0; i < driver->devices; i++) {
-        int atomics = 0;
         CUdevice me, it;
         if (driver_device(driver, i, &owner, NULL) < 0 || memcmp(owner.uuid.bytes, uuid, 16) != 0)
             continue;
         return !call->cuDeviceGet(&me, gpu_ordinal(gpu)) && !call->cuDeviceGet(&it, i)
-            && !call->cuDeviceGetP2PAttribute(&atomics,
-                                              CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, me,
-                                              it)
-            && !atomics && pci_across_host(gpu_about(gpu)->bus, owner.bus) == 1;
+            && topology_far(call, me, gpu_about(gpu), it, &owner);
     }
     return false;
 }
