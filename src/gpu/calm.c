@@ -34,9 +34,8 @@ CUresult calm_begin(const struct cuda_api *call)
     return CUDA_SUCCESS;
 }
 
-void calm_end(const struct cuda_api *call)
+void calm_end(void)
 {
-    (void)call;
     if (--calm.depth == 0 && !calm.held)
         put_back();
 }
@@ -50,7 +49,7 @@ CUresult calm_enter(const struct cuda_api *call, CUcontext context, const char *
     *function = "cuCtxPushCurrent";
     error = call->cuCtxPushCurrent_v2(context);
     if (error)
-        calm_end(call);
+        calm_end();
     else if (calm.held && !calm.kept && !calm.pushed)
         calm.kept = context;
     else
@@ -65,7 +64,7 @@ void calm_leave(const struct cuda_api *call)
         calm.pushed--;
         call->cuCtxPopCurrent_v2(&was);
     }
-    calm_end(call);
+    calm_end();
 }
 
 void calm_hold(void) { calm.held++; }

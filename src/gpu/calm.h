@@ -15,7 +15,7 @@
 
 /* Pairs may be nested; the outermost one exchanges. 0; else what CUDA said, and there is no end. */
 CUresult calm_begin(const struct cuda_api *call);
-void calm_end(const struct cuda_api *call);
+void calm_end(void);
 
 /* Between the two the context is current as well. Not 0: *function said that. */
 CUresult calm_enter(const struct cuda_api *call, CUcontext context, const char **function);

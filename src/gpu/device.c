@@ -219,7 +219,7 @@ int device_ready(struct coll *c)
     if (!error) {
         function = "cuEventQuery";
         error = gpu_api(d->gpu)->cuEventQuery(d->before);
-        calm_end(gpu_api(d->gpu));
+        calm_end();
     }
     if (error == CUDA_ERROR_NOT_READY)
         return watch_poll(&c->op);

@@ -289,7 +289,7 @@ int proof_look(struct world *world, struct proof *q, const unsigned char uuid[16
     CUresult error = calm_begin(call);
     if (!error) {
         error = call->cuStreamQuery(q->stream);
-        calm_end(call);
+        calm_end();
     }
     *lost = false;
     if (error == CUDA_ERROR_NOT_READY) {
@@ -327,7 +327,7 @@ bool proof_drop(struct proof *q)
     bool idle = calm_begin(call) == 0;
     if (idle) {
         idle = call->cuStreamQuery(q->stream) != CUDA_ERROR_NOT_READY;
-        calm_end(call);
+        calm_end();
     }
     if (idle)
         give_up(q);

@@ -263,7 +263,7 @@ static int streams_ask(struct device_streams *streams, const struct streams_stre
         function = s->word ? "cuStreamQuery" : "cuEventQuery";
         *answer = s->word ? call->cuStreamQuery(s->stream)
                           : call->cuEventQuery(s->mark[s->passed % STREAM_MARKS]);
-        calm_end(call);
+        calm_end();
     }
     return *answer && *answer != CUDA_ERROR_NOT_READY ? streams_failed(streams, function, *answer)
                                                       : 0;
@@ -305,7 +305,7 @@ int streams_lives(struct device_streams *streams)
     CUresult error = calm_begin(call);
     if (!error) {
         error = call->cuStreamQuery(streams->side[STREAM_OUT].stream);
-        calm_end(call);
+        calm_end();
     }
     return error && error != CUDA_ERROR_NOT_READY ? streams_failed(streams, "cuStreamQuery", error)
                                                   : 0;
