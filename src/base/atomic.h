@@ -149,6 +149,16 @@ static inline void store_fence64(shared64 *w, uint64_t v)
 }
 #endif
 
+/* fence_full right behind a read-modify-write of this thread, which is one already on x86. */
+static inline void fence_behind_change(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    atomic_signal_fence(memory_order_seq_cst);
+#else
+    fence_full();
+#endif
+}
+
 /* Takes about n cycles, without an access to memory. */
 static inline void cpu_steps(uint32_t n)
 {

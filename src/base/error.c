@@ -3,6 +3,8 @@
  * some twenty rows, for a report that a person will read: no index. */
 #include "base/error.h"
 
+#include "base/system_names.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
@@ -50,13 +52,13 @@ const char *error_text(int error)
 {
     int code = positive(error);
     const struct error_row *row = find(code);
-    const char *text = row ? row->text : strerrordesc_np(code);
+    const char *text = row ? row->text : system_error_text(code);
     return text ? text : "unknown error";
 }
 
 const char *error_system(int error)
 {
-    const char *text = strerrordesc_np(positive(error));
+    const char *text = system_error_text(positive(error));
     return text ? text : "unknown error";
 }
 
@@ -64,6 +66,6 @@ const char *error_name(int error)
 {
     int code = positive(error);
     const struct error_row *row = find(code);
-    const char *name = row ? row->name : strerrorname_np(code);
+    const char *name = row ? row->name : system_error_name(code);
     return name ? name : "E?";
 }

@@ -5,7 +5,7 @@
 #define TUTTI_BASE_ERROR_H
 
 /* The sentence of a negative (or positive) errno: "a rank died or left" …; unknown codes:
- * strerrordesc_np or "unknown error". Immortal. */
+ * the system's own, or "unknown error". Immortal. */
 const char *error_text(int error);
 /* The system's own sentence, for a failure of a file or a device: "Operation not permitted".
  * Immortal. */

@@ -7,7 +7,7 @@ skip() { echo "base.probe: skipped: $1"; exit 77; }
 fail() { echo "base.probe: $1" >&2; exit 1; }
 cache() { sed -n "s/^$1:[A-Z]*=//p" "$TUTTI_BUILD/CMakeCache.txt"; }
 
-case $(cache SDT_INCLUDE_DIR) in ''|*NOTFOUND) skip "built without sys/sdt.h" ;; esac
+[ -n "$(cache TUTTI_HAS_SDT)" ] || skip "built without sys/sdt.h"
 [ "$(cache TUTTI_PROBES)" = ON ] || skip "built without probes"
 command -v readelf >/dev/null || skip "readelf is missing"
 want='death op_begin op_end sleep verdict wake'
@@ -19,6 +19,9 @@ for probe in $want; do
 done
 
 command -v gdb >/dev/null || skip "the probes are there; gdb, which would stop at one, is missing"
+of() { readelf -hW "$1" | sed -n 's/ *Machine: *//p'; }
+[ "$(of "$library")" = "$(of "$(command -v gdb)")" ] ||
+  skip "the probes are there; gdb is of another machine than the library"
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 timeout 60 gdb -nx -batch -ex 'set breakpoint pending on' -ex 'set debuginfod enabled off' \
