@@ -43,6 +43,7 @@ static struct {
     struct world *worlds;
     pthread_once_t once;
     pthread_key_t thread_end;
+    void *marks;            /* of the thread that forks, as the C library keeps them */
 } life = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 /* Leaves a world without freeing its memory. If another thread than the mark's holder calls, the
@@ -112,12 +113,19 @@ static void world_thread_end(void *arg)
 /* A forked child has no memory of the arena and no descriptor that would keep it: the memory is
    freed with the last rank. The child's worlds belong to its parent, and every call there is
    refused. */
-static void world_before_fork(void) { pthread_mutex_lock(&life.lock); }
+static void world_before_fork(void)
+{
+    pthread_mutex_lock(&life.lock);
+    life.marks = process_marks_before_fork();
+}
 static void world_in_parent(void) { pthread_mutex_unlock(&life.lock); }
 
 static void world_in_child(void)
 {
+    process_marks_in_child(life.marks);
     for (struct world *w = life.worlds; w; w = w->next) {
+        if (*w->fork_word != 0)                      /* a kernel that wipes no page */
+            *(uint64_t *)w->fork_page = 0;
         kept_close(&w->arena.file);
         kept_close(&w->host);
         for (int p = 0; p < w->size; p++)
@@ -246,7 +254,7 @@ int world_begin(struct tutti_comm **comm, struct arena *arena, int rank, int hos
         .host = kept_of(host_fd), .lock = world->lock
     };
     world_set_limits(world, o);
-    process_self(&world->self);
+    world->self = arena->seats[rank].id;
     host_memory_find(&world->host_memory);
     for (uint32_t p = 0; p < arena->header->size; p++) {
         const struct process_id *id = &arena->seats[p].id;

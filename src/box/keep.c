@@ -9,10 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +100,7 @@ static int rename_free(int folder, const char *from, const char *name, char free
         if (i > 1)
             text_add(&t, "-%d", i);
         text_add(&t, ".box");
-        if (renameat2(folder, from, folder, free_name, RENAME_NOREPLACE) == 0)
+        if (syscall(SYS_renameat2, folder, from, folder, free_name, RENAME_NOREPLACE) == 0)
             return 0;
         /* a file system without such a rename */
         if (errno == EINVAL && faccessat(folder, free_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)

@@ -8,6 +8,7 @@
 #include "os/memory.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,10 +42,10 @@ static bool is_cached(int fd, uint64_t offset, size_t bytes)
     struct { uint64_t offset, bytes; } range = { offset, bytes };
     struct { uint64_t cached, dirty, written, evicted, lately; } is;
     if (syscall(SYS_cachestat, fd, &range, &is, 0) == 0)
-        return is.cached * STRIPE_PAGE >= bytes / 2;
+        return is.cached * memory_page() >= bytes / 2;
     char byte;
     struct iovec one = { &byte, 1 };
-    return preadv2(fd, &one, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
+    return syscall(SYS_preadv2, fd, &one, 1, (long)offset, 0L, RWF_NOWAIT) >= 0 || errno != EAGAIN;
 }
 
 static void fail(struct stripe *s, int error, uint64_t at)

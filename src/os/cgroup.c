@@ -1,7 +1,9 @@
 /* A limit holds for a group and all groups under it, so the smallest one on the whole path counts.
  * Versions 1 and 2 differ in their mount points and file names only: the walk passes each
- * directory, the callback knows the file names.
- * Cost: some tens of failing opens, once at start. */
+ * directory, the callback knows the file names. A controller belongs to one hierarchy: where a line
+ * of version 1 names it, version 2 does not have it.
+ * Cost: an open for each file name and directory, most of them failing; each rank pays it at its
+ * start. */
 #include "os/cgroup.h"
 
 #include "base/text.h"
@@ -69,38 +71,46 @@ static void loop_mount(const char *root, const char *name, size_t name_len, cons
     loop_up(room, path, path_len, look, arg);
 }
 
-/* A line is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. */
-static void loop_line(const char *root, const char *line, size_t len, const char *controller,
-                      void (*look)(const char *, void *), void *arg)
+/* A line is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. True: it is the
+ * controller's, in this version. */
+static bool loop_line(const char *root, const char *line, size_t len, int version,
+                      const char *controller, void (*look)(const char *, void *), void *arg)
 {
     const char *names = memchr(line, ':', len);
     if (!names)
-        return;
+        return false;
     names++;
     const char *path = memchr(names, ':', len - (size_t)(names - line));
     if (!path || memchr(names, '/', (size_t)(path - names)))         /* a name is one directory's */
-        return;
+        return false;
     size_t names_len = (size_t)(path - names);
     path++;
     size_t path_len = len - (size_t)(path - line);
-    if (names_len == 0) {
+    if (version == 2 && names_len == 0) {
         loop_mount(root, "", 0, path, path_len, look, arg);
         loop_mount(root, "unified", 7, path, path_len, look, arg);
-    } else if (lists(names, names_len, controller)) {
-        loop_mount(root, controller, strlen(controller), path, path_len, look, arg);
-        if (names_len != strlen(controller))
-            loop_mount(root, names, names_len, path, path_len, look, arg);
+        return true;
     }
+    if (version == 2 || !lists(names, names_len, controller))
+        return false;
+    loop_mount(root, controller, strlen(controller), path, path_len, look, arg);
+    if (names_len != strlen(controller))
+        loop_mount(root, names, names_len, path, path_len, look, arg);
+    return true;
 }
 
 void cgroup_walk(const char *root, const char *text, const char *controller,
                  void (*look)(const char *dir, void *arg), void *arg)
 {
-    for (const char *line = text; *line;) {
-        size_t len = strcspn(line, "\n");
-        loop_line(root, line, len, controller, look, arg);
-        line += len + (line[len] == '\n');
-    }
+    bool found = false;
+    for (int version = 1; version <= 2 && !found; version++)
+        for (const char *line = text; *line;) {
+            size_t len = strcspn(line, "\n");
+            found |= loop_line(root, line, len, version, controller, look, arg);
+            line += len + (line[len] == '\n');
+        }
+    if (found)
+        return;
     /* no line at all (a hidden /proc): the mounted group is still a limit */
     look(root, arg);
     loop_mount(root, controller, strlen(controller), "", 0, look, arg);

@@ -6,7 +6,7 @@
 #define TUTTI_OS_CGROUP_H
 
 /* Calls look for each directory that may hold files of `controller` ("cpu", "memory"), in versions
-   1 and 2, from the group up to the root of each mount. root: "/sys/fs/cgroup". text: content of
+   1 or 2, from the group up to the root of each mount. root: "/sys/fs/cgroup". text: content of
    /proc/self/cgroup. A directory may not exist (in a container the path is often the host's): look
    ignores files that it cannot read. */
 void cgroup_walk(const char *root, const char *text, const char *controller,

@@ -178,6 +178,7 @@ static int cache_file(int index, const char *name, char *content, size_t room)
     return got;
 }
 
+#ifdef __GLIBC__
 static size_t cache_by_libc(int level)
 {
     static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
@@ -185,6 +186,9 @@ static size_t cache_by_libc(int level)
     long bytes = level >= 1 && level <= 4 ? sysconf(names[level - 1]) : 0;
     return bytes > 0 ? (size_t)bytes : 0;
 }
+#else
+static size_t cache_by_libc(int level) { return (void)level, 0; }
+#endif
 
 /* Virtual machines often have no such directory, and the C library then asks the
  * processor itself. */

@@ -19,24 +19,25 @@
 
 enum { PATH_ROOM = 64, KIND_ROOM = 64, INFO_ROOM = 1024 };
 
-static const char *const numbered[] = {
-    "anon_inode:[pidfd]", "\nPid:",
-    "anon_inode:[eventfd]", "\neventfd-id:"
+/* least: a smaller number is of no file that can be told from others. */
+static const struct { const char *kind, *name; long long least; } numbered[] = {
+    { "anon_inode:[pidfd]", "\nPid:", 1 },
+    { "anon_inode:[eventfd]", "\neventfd-id:", 0 },
 };
 
 static uint64_t number_of(int fd, const char *kind)
 {
     char path_room[PATH_ROOM], info[INFO_ROOM];
     struct text path = TEXT_IN(path_room);
-    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i += 2) {
-        if (strcmp(kind, numbered[i]))
+    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++) {
+        if (strcmp(kind, numbered[i].kind))
             continue;
         text_add(&path, "/proc/thread-self/fdinfo/%d", fd);
         if (file_read(path_room, info, sizeof info) <= 0)
             return 0;
-        const char *at = strstr(info, numbered[i + 1]);
-        long long number = at ? strtoll(at + strlen(numbered[i + 1]), NULL, 10) : 0;
-        return number > 0 ? (uint64_t)number + 1 : 0;
+        const char *at = strstr(info, numbered[i].name);
+        long long number = at ? strtoll(at + strlen(numbered[i].name), NULL, 10) : -1;
+        return number >= numbered[i].least ? (uint64_t)number + 1 : 0;
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* A memfd and not a file in /dev/shm: it has no limit of 64 MiB in a container, leaves no name, and
- * has seals, so no peer can shrink it under the others. Mappings begin on a multiple of 2 MiB, for
- * huge pages: 2 MiB more of address space are reserved for a moment.
+ * has seals, so no peer can shrink it under the others. Where the system refuses seals it goes
+ * without: a file without a name will do there. Mappings begin on a multiple of 2 MiB, for huge
+ * pages: 2 MiB more of address space are reserved for a moment.
  * Cost: create and map take some tens of microseconds at any size; only populate takes memory. */
 #include "os/memory.h"
 
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 /* Newer than some headers we are built with; the kernel never changes these numbers. */
-enum { NOEXEC_SEAL = 0x0008, POPULATE_WRITE = 23 };
+enum { NOEXEC_SEAL = 0x0008, POPULATE_WRITE = 23, NO_ADVICE = 0x7ffe };
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -38,10 +39,27 @@ size_t memory_page(void)
 /* Tries "not executable" first: some systems refuse the plain form, older kernels this one. */
 static int new_memfd(void)
 {
-    int fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING | NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    static const unsigned forms[] = { MFD_ALLOW_SEALING | NOEXEC_SEAL, MFD_ALLOW_SEALING, 0 };
+    int fd = -1;
+    errno = EINVAL;
+    for (int i = 0; i < 3 && fd < 0 && errno == EINVAL; i++)
+        fd = memfd_create("tutti", MFD_CLOEXEC | forms[i]);
     return fd < 0 ? -errno : fd;
+}
+
+static bool sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & SEALS) == SEALS;
+}
+
+bool memory_seals(void)
+{
+    int fd = new_memfd();
+    bool so = fd >= 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0 && sealed(fd);
+    if (fd >= 0)
+        close(fd);
+    return so;
 }
 
 int memory_create(uint64_t bytes)
@@ -58,19 +76,21 @@ int memory_create(uint64_t bytes)
     if (fd < 0)
         return fd;
     fd = file_move_up(fd);
-    if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0) {
+    if (ftruncate(fd, (off_t)bytes) != 0) {
         int error = -errno;
         close(fd);
         return error;
     }
+    (void)fcntl(fd, F_ADD_SEALS, SEALS);             /* refused: memory_seals says so */
     return fd;
 }
 
 int memory_check(int fd, uint64_t *bytes)
 {
     struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) != 0 || st.st_size <= 0)
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+        return -EINVAL;
+    if (!sealed(fd) && (st.st_nlink != 0 || memory_seals()))
         return -EINVAL;
     *bytes = (uint64_t)st.st_size;
     return 0;
@@ -223,10 +243,10 @@ static void touch(struct page_range s)
 }
 
 /* EINVAL: a kernel without the advice, or a mapping that cannot be written. The same call on an
- * empty range tells which. */
+ * empty range tells which, unless no advice is looked at there (gVisor). */
 static bool populate_known(char *at)
 {
-    return madvise(at, 0, POPULATE_WRITE) == 0;
+    return madvise(at, 0, POPULATE_WRITE) == 0 && madvise(at, 0, NO_ADVICE) != 0;
 }
 
 bool memory_populates(void) { return populate_known(NULL); }
@@ -236,17 +256,17 @@ int memory_populate(void *at, size_t bytes)
     if (bytes == 0)
         return 0;
     struct page_range s = whole_pages(at, bytes);
-    while (madvise(s.at, s.bytes, POPULATE_WRITE) != 0) {
-        if (errno == EINVAL) {
-            if (populate_known(s.at))
-                return -EINVAL;
+    int before = errno, error = 0;                   /* older kernels refuse: no call shows it */
+    while (error == 0 && madvise(s.at, s.bytes, POPULATE_WRITE) != 0) {
+        if (errno == EINVAL && !populate_known(s.at)) {
             touch(s);
-            return 0;
+            break;
         }
         if (errno != EINTR && errno != EAGAIN)
-            return -errno;
+            error = -errno;
     }
-    return 0;
+    errno = before;
+    return error;
 }
 
 int memory_release(int fd, void *base, void *at, size_t bytes)
@@ -370,10 +390,7 @@ void *memory_fork_page(void)
     uint32_t *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (word == MAP_FAILED)
         return NULL;
-    if (madvise(word, page, MADV_WIPEONFORK) != 0) {
-        munmap(word, page);
-        return NULL;
-    }
+    madvise(word, page, MADV_WIPEONFORK);
     *word = 1;
     return word;
 }

@@ -9,12 +9,15 @@
 #include <stdint.h>
 
 /* A memfd named "tutti" (/proc/PID/fd shows /memfd:tutti), CLOEXEC, moved to a number of 100 or
-   more, of `bytes`, sealed SHRINK|GROW|SEAL. Returns the descriptor or a negative errno;
-   RLIMIT_FSIZE is looked at first (-EFBIG, no SIGXFSZ). */
+   more, of `bytes`, sealed SHRINK|GROW|SEAL where the system seals. Returns the descriptor or a
+   negative errno; RLIMIT_FSIZE is looked at first (-EFBIG, no SIGXFSZ). */
 int memory_create(uint64_t bytes);
 
-/* 0 if fd is a memfd of ours: sealed so, and *bytes its size; else -EINVAL. */
+/* 0 if fd is a memfd of ours: sealed so, or without a name where nothing can be sealed, and *bytes
+   its size; else -EINVAL. */
 int memory_check(int fd, uint64_t *bytes);
+
+bool memory_seals(void);                              /* this process can seal a memfd */
 
 /* Maps all of fd shared, 2 MiB-aligned, MAP_NORESERVE, MADV_DONTDUMP. NULL: *error = -errno;
    -EAGAIN: the program locks all its memory (mlockall), and its limit leaves no page. */
@@ -62,7 +65,8 @@ uint64_t memory_available(void);
 size_t memory_page(void);
 
 /* A private anonymous page that a forked child finds zeroed (MADV_WIPEONFORK); its first word is 1.
- * NULL: it cannot be made. */
+ * Where a kernel lacks that (gVisor), the owner zeroes it in the children that it hears of.
+ * NULL: there is no memory. */
 void *memory_fork_page(void);
 
 #endif

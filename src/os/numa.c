@@ -1,23 +1,16 @@
 /* A node counts if this thread may run on one of its CPUs: a job confined to one socket has one
- * node. libnuma knows the topology. The binding is by system call, because libnuma prints its
- * errors and cannot stay within the affinity mask that we were given.
- *
- * libnuma is loaded by name where it is first asked, and never linked: its constructor makes 25
- * system calls, a fifth of what an empty program takes, and most machines have one node. It stays
- * loaded, so nothing is kept about it here.
- * Cost: one read of /sys where there is one node; where there are more, the loading as well. */
-#define numa_bind libnuma_bind_unused    /* its declaration contradicts ours */
-#include <numa.h>
-#undef numa_bind
-#include <numaif.h>
-
+ * node. The topology is read from /sys, and the binding is by system call: libnuma, which does
+ * both, prints its errors, cannot stay within the affinity mask that we were given, takes 25 system
+ * calls before the program has begun, and knows no nodes where a container forbids get_mempolicy.
+ * Cost: one read of /sys where there is one node; where there are more, one a node as well. */
 #include "os/numa.h"
 
+#include "base/text.h"
 #include "os/cpu.h"
+#include "os/file.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,105 +34,121 @@ int numa_set_count(const struct numa_set *set)
     return count;
 }
 
-/* ---- libnuma ---- */
+/* ---- what the kernel tells ---- */
 
-#define LIBRARY "libnuma.so.1"
-/* What is asked of it. */
-#define SYMBOLS(_) \
-    _(numa_available) _(numa_max_node) _(numa_node_to_cpus) _(numa_node_size64) \
-    _(numa_allocate_cpumask) _(numa_bitmask_isbitset) _(numa_bitmask_free) _(numa_all_nodes_ptr)
+#define NODES "/sys/devices/system/node/"
+/* A list of every second one of 1,500 CPUs; a path; the allowed nodes stand at the end of
+ * .../status, behind a mask of 8,192 CPUs. */
+enum { LIST_ROOM = 8192, PATH_ROOM = 80, STATUS_ROOM = 8192, MEMINFO_ROOM = 4096 };
 
-struct libnuma {
-#define FIELD_(symbol) __typeof__(symbol) *symbol;
-    SYMBOLS(FIELD_)
-#undef FIELD_
-};
+struct numbers { unsigned long first, last; };
 
-/* A function pointer cannot be converted from void *, but its bytes are the same. */
-static bool find(void *library, const char *symbol, void *field, size_t size)
+/* The next range of a list like "0-3,8". */
+static bool next_numbers(const char **at, struct numbers *numbers)
 {
-    void *found = dlsym(library, symbol);
-    memcpy(field, &found, size);
-    return found;
+    char *end;
+    if (**at < '0' || **at > '9')
+        return false;
+    numbers->first = numbers->last = strtoul(*at, &end, 10);
+    if (*end == '-')
+        numbers->last = strtoul(end + 1, &end, 10);
+    *at = *end == ',' ? end + 1 : end;
+    return true;
 }
 
-/* False: the library is not installed, or it knows no nodes. */
-static bool load(struct libnuma *numa)
+static struct numa_set listed(const char *list)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    bool whole = library;
-#define FIND_(symbol) whole = whole && find(library, #symbol, &numa->symbol, sizeof numa->symbol);
-    SYMBOLS(FIND_)
-#undef FIND_
-    if (library)
-        dlclose(library);
-    return whole && numa->numa_available() >= 0;
+    struct numa_set set = { { 0 } };
+    struct numbers part;
+    while (next_numbers(&list, &part))
+        for (unsigned long i = part.first; i <= part.last && i < NUMA_NODES_MOST; i++)
+            numa_set_add(&set, (int)i);
+    return set;
 }
 
-/* ---- the nodes ---- */
-
-/* False: the kernel lists one node with memory, or none. */
-static bool listed_several(void)
+static bool is_in(const struct numa_set *set, int node)
 {
-    char list[2 * NUMA_NODES_MOST];
-    int fd = open("/sys/devices/system/node/has_memory", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, list, sizeof list);
-    if (fd >= 0)
-        close(fd);
-    return n > 0 && (memchr(list, '-', (size_t)n) || memchr(list, ',', (size_t)n));
+    return set->bits[(size_t)node / NUMA_WORD] >> ((size_t)node % NUMA_WORD) & 1;
 }
 
-/* True: the node has memory that this process may use. */
-static bool is_ours(const struct libnuma *numa, int node)
+/* The nodes that a cpuset leaves this process; all, where nobody says. */
+static struct numa_set allowed(void)
 {
-    return node < NUMA_NODES_MOST
-        && numa->numa_bitmask_isbitset(*numa->numa_all_nodes_ptr, (unsigned)node);
+    static const char name[] = "\nMems_allowed_list:\t";
+    char status[STATUS_ROOM];
+    const char *line = file_read("/proc/self/status", status, sizeof status) > 0
+        ? strstr(status, name)
+        : NULL;
+    return listed(line ? line + sizeof name - 1 : "0-1023");
+}
+
+/* The nodes with memory for this process; -ENOSYS: the kernel knows none. */
+static int nodes_of_ours(struct numa_set *ours)
+{
+    char list[LIST_ROOM];
+    if (file_read(NODES "has_memory", list, sizeof list) <= 0)
+        return -ENOSYS;
+    *ours = listed(list);
+    if (numa_set_count(ours) <= 1)
+        return 0;
+    struct numa_set may = allowed();
+    for (size_t i = 0; i < NUMA_NODES_MOST / NUMA_WORD; i++)
+        ours->bits[i] &= may.bits[i];
+    return 0;
 }
 
 bool numa_several(void)
 {
-    struct libnuma numa;
-    int count = 0;
-    if (!listed_several() || !load(&numa))
-        return false;
-    for (int i = 0; i <= numa.numa_max_node(); i++)
-        count += is_ours(&numa, i);
-    return count > 1;
+    struct numa_set ours;
+    return nodes_of_ours(&ours) == 0 && numa_set_count(&ours) > 1;
 }
 
-static void read_cpus(const struct libnuma *numa, int node, struct bitmask *scratch,
-                      uint64_t *cpus)
+/* A file of a node; "": none, or longer than the room. */
+static void read_of(int node, const char *file, char *text, size_t room)
 {
-    memset(cpus, 0, NUMA_CPU_WORDS * sizeof cpus[0]);
-    if (numa->numa_node_to_cpus(node, scratch) != 0)
-        return;
-    for (unsigned cpu = 0; cpu < scratch->size && cpu < NUMA_CPU_WORDS * 64; cpu++)
-        if (numa->numa_bitmask_isbitset(scratch, cpu))
-            cpus[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+    char name[PATH_ROOM];
+    struct text path = TEXT_IN(name);
+    text_add(&path, NODES "node%d/%s", node, file);
+    if (file_read(name, text, room) == (int)room - 1)
+        text[0] = '\0';
 }
+
+static void read_cpus(struct numa_node *node)
+{
+    char list[LIST_ROOM];
+    struct numbers part;
+    read_of(node->number, "cpulist", list, sizeof list);
+    for (const char *at = list; next_numbers(&at, &part);)
+        for (unsigned long cpu = part.first; cpu <= part.last && cpu < NUMA_CPU_WORDS * 64; cpu++)
+            node->cpus[cpu / 64] |= (uint64_t)1 << (cpu % 64);
+}
+
+/* Bytes by a line of a node's "meminfo", which counts KiB; 0: it has none. */
+static uint64_t memory_of(const char *meminfo, const char *name)
+{
+    const char *line = strstr(meminfo, name);
+    return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* ---- the nodes ---- */
 
 int numa_map_read(struct numa_map *map)
 {
-    struct libnuma numa;
+    struct numa_set ours;
     *map = (struct numa_map){ 0 };
-    if (!load(&numa))
+    int error = nodes_of_ours(&ours);
+    if (error || numa_set_count(&ours) == 0)
         return -ENOSYS;
-    struct bitmask *scratch = numa.numa_allocate_cpumask();
-    map->node = calloc((size_t)numa.numa_max_node() + 1, sizeof *map->node);
-    if (!scratch || !map->node) {
-        if (scratch)
-            numa.numa_bitmask_free(scratch);
-        numa_map_free(map);
+    map->node = calloc((size_t)numa_set_count(&ours), sizeof *map->node);
+    if (!map->node)
         return -ENOMEM;
-    }
-    for (int i = 0; i <= numa.numa_max_node(); i++) {
-        if (!is_ours(&numa, i))
+    for (int i = 0; i < NUMA_NODES_MOST; i++) {
+        if (!is_in(&ours, i))
             continue;
         struct numa_node *node = &map->node[map->count++];
         node->number = i;
-        read_cpus(&numa, i, scratch, node->cpus);
+        read_cpus(node);
     }
-    numa.numa_bitmask_free(scratch);
     return 0;
 }
 
@@ -205,11 +214,11 @@ int numa_look(int index, struct numa_facts *facts, int *list, int n)
     numa_map_free(&map);
     if (facts->node < 0)
         return -ENOENT;
-    struct libnuma numa;
-    long long spare = 0, bytes = load(&numa) ? numa.numa_node_size64(facts->node, &spare) : 0;
+    char meminfo[MEMINFO_ROOM];
     int count = 0;
-    facts->bytes = bytes > 0 ? (uint64_t)bytes : 0;
-    facts->free = bytes > 0 && spare > 0 ? (uint64_t)spare : 0;
+    read_of(facts->node, "meminfo", meminfo, sizeof meminfo);
+    facts->bytes = memory_of(meminfo, " MemTotal:");
+    facts->free = memory_of(meminfo, " MemFree:");
     for (int cpu = 0; cpu < NUMA_CPU_WORDS * 64; cpu++) {
         bool here = cpus[cpu / 64] >> (cpu % 64) & 1;
         if (here && count < n)

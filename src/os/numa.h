@@ -1,4 +1,4 @@
-/* Job: find NUMA nodes and their CPUs by libnuma; bind a thread to a node; set the memory policy of
+/* Job: find NUMA nodes and their CPUs; bind a thread to a node; set the memory policy of
  *      a range.
  * Owns: nothing.
  * Never: knows ranks; chooses policies (arena/nodes).

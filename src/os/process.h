@@ -32,6 +32,10 @@ shared32 *process_mark_word(struct process_mark *mark);     /* the word to sleep
 bool process_mark_held(uint32_t word);                      /* a tid in it and not OWNER_DIED */
 bool process_mark_died(uint32_t word);
 bool process_mark_mine(struct process_mark *mark);          /* the calling thread is the holder */
+/* Before a fork, by the thread that forks; then in the child, with the result: its marks are its
+ * parent's alone. */
+void *process_marks_before_fork(void);
+void process_marks_in_child(void *list);
 
 /* start: clock ticks since boot, by the machine's clock; 0: unknown, equals any other.
    /proc/PID/stat shows it by the reader's clock, which differs in a time namespace. pid_namespace:

@@ -11,8 +11,11 @@
  * would wake nobody. glibc keeps a set bit until the unlock, so setting it once is enough. A
  * holder killed between lock and bit leaves the mark without a wake: sleepers look again by
  * themselves in slices.
- * Costs: hold and leave about 100 ns and one wake. Linux with glibc only: another libc needs its
- *        own file here. */
+ * musl does all this likewise, but for two things. Its word lies elsewhere in the mutex; and a fork
+ * takes the list of the thread along, whose first mark, the parent's, the child's next lock would
+ * write to: so the child of a fork is told to begin anew (process_marks_in_child).
+ * Costs: hold and leave about 100 ns and one wake. Linux with glibc or musl only: another libc
+ *        needs its own file here. */
 #include "os/process.h"
 
 #include "os/futex.h"
@@ -20,7 +23,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#define LOCK_WORD(mutex) ((mutex).__data.__lock)
+#else
+#define LOCK_WORD(mutex) ((mutex).__u.__vi[1])
+#endif
 
 int process_mark_init(struct process_mark *mark)
 {
@@ -41,7 +51,7 @@ int process_mark_init(struct process_mark *mark)
 
 shared32 *process_mark_word(struct process_mark *mark)
 {
-    return (shared32 *)(void *)&mark->mutex.__data.__lock;
+    return (shared32 *)(void *)&LOCK_WORD(mark->mutex);
 }
 
 /* trylock: a mark that another holds is an error to report, never a reason to wait. */
@@ -84,5 +94,25 @@ bool process_mark_mine(struct process_mark *mark)
 {
     /* relaxed: only this thread can put its own number there or take it away. */
     uint32_t word = load_relaxed32(process_mark_word(mark));
-    return process_mark_held(word) && (word & FUTEX_TID_MASK) == (uint32_t)gettid();
+    return process_mark_held(word) && (word & FUTEX_TID_MASK) == (uint32_t)syscall(SYS_gettid);
 }
+
+#ifdef __GLIBC__
+void *process_marks_before_fork(void) { return NULL; }
+void process_marks_in_child(void *list) { (void)list; }
+#else
+/* The kernel knows where musl has the thread's list, once it has held a mark. */
+void *process_marks_before_fork(void)
+{
+    struct robust_list_head *head = NULL;
+    size_t size = 0;
+    return syscall(SYS_get_robust_list, 0, &head, &size) == 0 ? head : NULL;
+}
+
+void process_marks_in_child(void *list)
+{
+    struct robust_list_head *head = list;
+    if (head)
+        head->list.next = &head->list;
+}
+#endif

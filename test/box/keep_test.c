@@ -1,5 +1,6 @@
 /* Where boxes go, under which names, and how many stay. */
 #include "box/keep.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char here[] = "/tmp/tutti-keep-XXXXXX";
+static char here[64];
 static const char content[] = "what is in it";
 static const struct box_bytes bytes = { (char *)(uintptr_t)content, sizeof content };
 static char why_room[512], path_room[KEEP_PATH + 300];
@@ -35,9 +36,9 @@ static int removes(const char *name, const struct stat *st, int type, struct FTW
 static int begin(void **state)
 {
     (void)state;
-    strcpy(here + sizeof here - 7, "XXXXXX");
     unsetenv("TUTTI_BOX");
     unsetenv("XDG_STATE_HOME");
+    scratch_name(here, sizeof here, "keep");
     return mkdtemp(here) && setenv("HOME", here, 1) == 0 ? 0 : -1;
 }
 

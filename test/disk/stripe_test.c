@@ -2,6 +2,7 @@
  * both ways, and what a stripe says of a file that ends too early, of descriptors that cannot be
  * read, and of one that takes no whole pages. */
 #include "disk/stripe.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -265,8 +266,7 @@ static void test_end_waits(void **state)
 static int make(void **state)
 {
     (void)state;
-    strcpy(path, "/tmp/tutti-stripe-XXXXXX");
-    int fd = mkstemp(path);
+    int fd = mkstemp(scratch_name(path, sizeof path, "stripe"));
     for (size_t i = 0; i < BYTES; i++)
         content[i] = (unsigned char)(i * 2654435761u >> 11);
     memory = mmap(NULL, BYTES + 4 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

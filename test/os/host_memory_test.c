@@ -1,3 +1,4 @@
+/* ctest: needs=proc */
 /* What is known to be the program's own memory for good, and what is not, though it may be
  * as ordinary. */
 #include "os/host_memory.h"

@@ -1,3 +1,4 @@
+/* ctest: needs=proc */
 /* What lies at an address: by both ways of asking, and what counts as ordinary memory. */
 #include "os/maps.h"
 

@@ -1,6 +1,7 @@
 /* mkdtemp, and a removal that goes no deeper than what was made here: nftw without
  * following links. */
 #include "tree.h"
+#include "support/scratch.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -18,8 +19,7 @@ static void must(int condition, const char *what)
 
 void tree_begin(struct tree *tree)
 {
-    strcpy(tree->root, "/tmp/tutti-test-XXXXXX");
-    must(mkdtemp(tree->root) != NULL, "mkdtemp");
+    must(mkdtemp(scratch_name(tree->root, sizeof tree->root, "tree")) != NULL, "mkdtemp");
 }
 
 void tree_file(const struct tree *tree, const char *path, const char *content)

@@ -1,3 +1,4 @@
+/* ctest: needs=vm_read */
 /* Reading what is private to another process: all of it, or the reason why not. */
 #include "os/vm_read.h"
 
