@@ -52,7 +52,8 @@ static int attach(struct arena *arena, int fd, int readonly, struct text *why)
     }
     struct arena_header *header = (struct arena_header *)(void *)base;
     /* E10 acquire */
-    if (load_acquire64(&header->layout_hash) != layout_hash()
+    /* relaxed: a private copy, which arena_check has passed */
+    if (load_acquire64(&header->layout_hash) != load_relaxed64(&copy.layout_hash)
         || memcmp(header, &copy, sizeof copy) != 0) {
         text_add(why, "the arena's header changes while it is read");
         shared_map_give(base);

@@ -57,7 +57,7 @@ static void say_no_memory_file(int error, struct text *why)
     else if (error == -EPERM || error == -EACCES || error == -ENOSYS)
         remedy = " (a seccomp filter or container profile forbids it? allow memfd_create: tutti "
                  "cannot do without)";
-    text_add(why, "no arena could be made: memfd_create: %s%s", strerrordesc_np(-error), remedy);
+    text_add(why, "no arena could be made: memfd_create: %s%s", error_system(-error), remedy);
 }
 
 static int try_map(struct arena *arena, const struct wish *wish)

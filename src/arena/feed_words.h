@@ -15,8 +15,9 @@ struct feed_record {
     char data[];
 };
 enum { FEED_STEP = 64, FEED_RECORD = 16 };
-/* WHOLE: a message. FIRST, MORE: pieces of one. FILL: nothing. END: the writer has closed. */
-enum feed_kind { FEED_WHOLE = 1, FEED_FIRST, FEED_MORE, FEED_FILL, FEED_END };
+/* WHOLE: a message. FIRST, MORE: pieces of one. FILL: nothing. END: the writer has closed. LENT: a
+   message elsewhere in the writer's span; data is its place in the arena. */
+enum feed_kind { FEED_WHOLE = 1, FEED_FIRST, FEED_MORE, FEED_FILL, FEED_END, FEED_LENT };
 enum { FEED_KIND_BITS = 3 };
 /* bytes: of the message, from this piece on */
 static inline uint64_t feed_what(enum feed_kind kind, uint64_t bytes)

@@ -196,7 +196,8 @@ static void *pages_alloc(struct heap *heap, size_t bytes, bool bare, int *error)
         : bytes >= ASK_FROM && bytes > memory_available() ? -ENOMEM
         : 0;
     if (failed)                                      /* some of it may be there */
-        memory_release(arena_fd(&heap->arena), heap->arena.base, at, layout_round(bytes, 4096));
+        memory_release(arena_fd(&heap->arena), heap->arena.base, at,
+                       layout_round(bytes, memory_page()));
     pthread_mutex_lock(heap->lock);
     if (failed)
         span_give(heap->span, at);

@@ -334,6 +334,9 @@ struct member {
     struct arrival arrival[2];
     _Alignas(LINE) shared64 produced; /* pipeline: chunks put in, since the comm began | E16 */
     shared64 folded;                  /* pipeline: pieces folded | E17. Both only grow */
+    /* seq:48 | chunks:16 that are in this rank's slot, though it has not arrived yet; what it will
+     * publish as its place; the operation's descriptor | the other one of 2 ranks | E122 */
+    shared64 early, early_at, early_what;
     /* pipeline: chunks read to the end; their owner may overwrite them | E18 */
     _Alignas(LINE) shared64 consumed;
     shared64 turns;                   /* turns ended | E19 */
@@ -389,6 +392,7 @@ struct member {
 enum letter_mode {
     LETTER_WHOLE,                     /* the message is in the letter */
     LETTER_STORED,                    /* the message is in the store, at `at` */
+    LETTER_HANDED,                    /* it is in the block at `at`, which the receiver gets */
     /* the sender has the message: see `deal`. at: its place in the arena; UINT64_MAX: not there */
     LETTER_OFFERED,
     LETTER_MOVED                      /* no message: the next ring is at `at` */
@@ -397,7 +401,8 @@ struct envelope {                     /* by the sender, before seq */
     uint64_t bytes;
     uint32_t tag, site;
     uint16_t type, mode;              /* tutti_type, enum letter_mode */
-    uint32_t letters;                 /* MOVED: size of the next ring */
+    /* MOVED: size of the next ring. HANDED: pages of the block that are there */
+    union { uint32_t letters, pages; };
     union {
         char text[LETTER_TEXT];
         /* end, if STORED: the sender's count of stored bytes, this message's included */

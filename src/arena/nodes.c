@@ -12,7 +12,7 @@
  * Header and seats are a few pages, made before the ranks are known. The header is read in private
  * copies, the seats seldom.
  *
- * Cost: one small file with one node; else libnuma's look at /sys: once a rank, twice for the last
+ * Cost: one small file with one node; else a look at /sys: once a rank, twice for the last
  *       one, once for each loaded file. */
 #include "arena/nodes.h"
 

@@ -46,16 +46,40 @@ static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
     return error == EBUSY ? ETIMEDOUT : error;
 }
 #else
+/* glibc before 2.30 and musl lock by the clock of the day alone. Where somebody sets it back, a
+ * sleep of theirs may be longer; the unlock ends it all the same. */
+#if defined(__GLIBC__) && __GLIBC__ == 2 && __GLIBC_MINOR__ >= 30
+enum { LOCK_CLOCK = CLOCK_MONOTONIC };
+static int lock_at(pthread_mutex_t *lock, const struct timespec *at)
+{
+    return pthread_mutex_clocklock(lock, LOCK_CLOCK, at);
+}
+#else
+enum { LOCK_CLOCK = CLOCK_REALTIME };
+static int lock_at(pthread_mutex_t *lock, const struct timespec *at)
+{
+    return pthread_mutex_timedlock(lock, at);
+}
+#endif
+
+static int lock_for(pthread_mutex_t *lock, uint64_t ns)
+{
+    struct timespec at;
+    clock_gettime(LOCK_CLOCK, &at);
+    ns += (uint64_t)at.tv_nsec;
+    at.tv_sec += (time_t)(ns / 1000000000u);
+    at.tv_nsec = (long)(ns % 1000000000u);
+    return lock_at(lock, &at);
+}
+
 static int lock_until(pthread_mutex_t *lock, uint64_t timeout_ns)
 {
     int error = ETIMEDOUT;
     uint64_t look = LOOK_NS;
     for (uint64_t began = clock_ns(), waited = 0; error == ETIMEDOUT && waited < timeout_ns;
          waited = clock_ns() - began) {
-        uint64_t left = timeout_ns - waited,
-                 end = began + waited + (left < look ? left : look);
-        struct timespec at = { (time_t)(end / 1000000000u), (long)(end % 1000000000u) };
-        error = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &at);
+        uint64_t left = timeout_ns - waited;
+        error = lock_for(lock, left < look ? left : look);
         look = 2 * look < LOOK_LAST_NS ? 2 * look : LOOK_LAST_NS;
     }
     return error;

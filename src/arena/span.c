@@ -1,5 +1,6 @@
 /* The books of a span: pieces sorted by address, without gaps; free neighbours are one piece. First
- * fit from the front, so present pages are used again before new ones. A piece of 2 MiB and more
+ * fit from the front, so present pages are used again before new ones. A piece has whole pages of
+ * the system, of 4, 16 or 64 KiB: they are mapped, populated and given back. One of 2 MiB and more
  * begins on 2 MiB for huge pages, if the span has such a place. The books are private memory: a
  * peer's bug cannot damage them.
  *
@@ -27,14 +28,14 @@ struct piece {
 
 struct span {
     char *base;
-    uint64_t bytes;
+    uint64_t bytes, unit;                            /* unit: a page */
     struct piece *pieces;
     /* spare: list of unused nodes by `left`; made: nodes ever used */
     uint32_t root, spare, made, room;
     uint32_t dice;
 };
 
-enum { UNIT = 4096, HUGE_UNIT = 2 << 20, ROOM_FIRST = 16 };
+enum { UNIT_LEAST = 4096, HUGE_UNIT = 2 << 20, ROOM_FIRST = 16 };
 
 static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -239,8 +240,9 @@ struct span *span_open(char *base, uint64_t bytes)
         free(pieces);
         return NULL;
     }
+    uint64_t unit = larger(memory_page(), UNIT_LEAST);
     *span = (struct span){
-        .base = base, .bytes = bytes / UNIT * UNIT, .pieces = pieces,
+        .base = base, .bytes = bytes / unit * unit, .unit = unit, .pieces = pieces,
         .room = ROOM_FIRST, .dice = 2463534242u
     };
     pieces[0].use = SPAN_GOING;                      /* no node: never free, nothing below it */
@@ -262,7 +264,7 @@ void *span_reserve(struct span *span, size_t bytes, enum span_use use, int *erro
     *error = -ENOSPC;
     if (bytes > (size_t)INT64_MAX)
         return NULL;
-    uint64_t whole = round_up(bytes ? bytes : 1, UNIT), skip = 0;
+    uint64_t whole = round_up(bytes ? bytes : 1, span->unit), skip = 0;
     uint32_t i = whole >= HUGE_UNIT ? find_fit(span, whole, 1) : 0;
     if (i)
         skip = skip_in(span, &span->pieces[i]);

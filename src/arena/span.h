@@ -19,9 +19,9 @@ struct span_piece { char *at; uint64_t bytes; enum span_use use; void *owner; };
 struct span *span_open(char *base, uint64_t bytes);  /* NULL: no memory for the books */
 void  span_close(struct span *span);
 
-/* Takes the first place that fits: 4096-aligned, from 2 MiB on 2 MiB-aligned if the span has such a
-   place; not populated. NULL: *error = -ENOSPC (no addresses) or -ENOMEM (no memory for the
-   books). */
+/* Takes the first place that fits: whole pages (memory_page, 4096 at least), from 2 MiB on
+   2 MiB-aligned if the span has such a place; not populated. NULL: *error = -ENOSPC (no addresses)
+   or -ENOMEM (no memory for the books). */
 void *span_reserve(struct span *span, size_t bytes, enum span_use use, int *error);
 /* The piece that ptr lies in, used or free; false: not in this span. */
 bool  span_find(const struct span *span, const void *ptr, struct span_piece *piece);

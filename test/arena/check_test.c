@@ -80,11 +80,12 @@ static int attach_and_use(void)
 {
     struct arena a;
     text_clear(&why);
-    int r = arena_attach(&a, fcntl(fd, F_DUPFD_CLOEXEC, 100), &why);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 100), r = arena_attach(&a, copy, &why);
     if (r == 0) {
         use(&a);
         arena_detach(&a);
-    }
+    } else
+        close(copy);
     return r;
 }
 

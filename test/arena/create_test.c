@@ -1,4 +1,4 @@
-/* ctest: timeout=60 */
+/* ctest: timeout=60 needs=limit */
 /* An arena as its creator leaves it: whole, of the asked shape, and gone without a trace when it
  * is detached. */
 #include "arena/offsets.h"

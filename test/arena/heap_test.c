@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=populate */
 /* Memory for callers: places that do not overlap, keep their bytes, are present, and go back to
  * the system. */
 #include "arena/heap.h"
@@ -75,10 +75,11 @@ static uint64_t blocks(void)
 
 static bool present(const char *at, size_t bytes)
 {
-    const char *from = at - (uintptr_t)at % 4096;
+    size_t page = memory_page();
+    const char *from = at - (uintptr_t)at % page;
     unsigned char seen[1024];
-    size_t pages = ((size_t)(at + bytes - from) + 4095) / 4096;
-    if (mincore((void *)(uintptr_t)from, pages * 4096, seen) != 0)
+    size_t pages = ((size_t)(at + bytes - from) + page - 1) / page;
+    if (mincore((void *)(uintptr_t)from, pages * page, seen) != 0)
         return false;
     for (size_t i = 0; i < pages; i++)
         if (!(seen[i] & 1))

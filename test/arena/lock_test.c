@@ -1,4 +1,4 @@
-/* ctest: timeout=60 labels=faults */
+/* ctest: timeout=60 labels=faults needs=robust */
 /* The lock over the directories: it excludes, it gives up in time, and it outlives its holder. */
 #include "arena/arena.h"
 

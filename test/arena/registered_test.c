@@ -7,6 +7,7 @@
 #include "os/maps.h"
 #include "os/memory.h"
 #include "support/team.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAGE ((size_t)4096)
+#define PAGE memory_page()
 #define SPAN (UINT64_C(256) << 20)
 
 static char why_room[512];
@@ -241,7 +242,7 @@ static void *on_a_thread(void *arg)
 static void test_refusals(void **state)
 {
     (void)state;
-    char local[20000], name[] = "/tmp/tutti-registered-XXXXXX";
+    char local[20000], name[128];
     memset(local, 1, sizeof local);
     char *one = fresh(16 * PAGE);
     refused(NULL, 100, "NULL");
@@ -253,7 +254,7 @@ static void test_refusals(void **state)
     refused(arena_span(&a, 0), 8192, "in the arena already");
     refused(a.base + a.bytes - 1, 8192, "in the arena already");
 
-    int fd = mkstemp(name);
+    int fd = mkstemp(scratch_name(name, sizeof name, "registered"));
     assert_true(fd >= 0 && ftruncate(fd, 1 << 16) == 0 && unlink(name) == 0);
     char *file = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     refused(file, 1 << 16, "file");
@@ -267,7 +268,10 @@ static void test_refusals(void **state)
     munmap(sharing, 1 << 16);
     char *growing = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
-    refused(growing, 1 << 16, "stack");
+    if (mprotect(growing, 1 << 16, PROT_READ | PROT_WRITE | PROT_GROWSDOWN) == 0)
+        refused(growing, 1 << 16, "stack");
+    else                                             /* as qemu-user does */
+        print_message("this kernel does not say what grows: not looked at\n");
     munmap(growing, 1 << 16);
 
     assert_int_equal(mprotect(one + 4 * PAGE, PAGE, PROT_READ), 0);

@@ -1,4 +1,4 @@
-/* ctest: timeout=600 labels=faults,nosan */
+/* ctest: timeout=600 labels=faults,nosan needs=robust */
 /* A writer dies inside the store: at random times in a tight loop; and, stepped by ptrace, at one
  * instruction after the other of each change and of the repair. Afterwards everything is whole,
  * each key has its old value or its new one, and no memory is lost. */
