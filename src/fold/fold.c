@@ -1,12 +1,12 @@
 /* Names, sizes, refusals, and the choice of an instruction set.
  *
- * A constructor makes the choice before main. It never changes, so no two threads meet in it. A
- * caller that comes earlier, from a constructor of its own, gets the same answer, computed for that
- * call only. After the choice fold_find is four loads. */
+ * The first caller makes the choice. It never changes: threads that come together make the same.
+ * After it fold_find is four loads. */
 #include "fold/fold.h"
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/knob.h"
 #include "fold/isa.h"
 #include "fold/table.h"
@@ -52,7 +52,8 @@ static const char *const ops[] = {
 
 enum { TYPES = sizeof types / sizeof types[0], OPS = sizeof ops / sizeof ops[0] };
 
-static const struct table *chosen; /* only the constructor writes it */
+/* The number of a table + 1; 0: nobody has asked. Every writer writes the same. */
+static shared32 chosen;
 
 static const struct table *fold_table_of(const char *isa);
 
@@ -73,14 +74,20 @@ static const struct table *fold_choose(void)
     return &table_plain;
 }
 
-__attribute__((constructor)) static void fold_begin(void)
-{
-    chosen = fold_choose();
-}
-
+/* Chosen by the first that asks, and not at the start of the program, which may fold nothing. */
 static const struct table *fold_table(void)
 {
-    return chosen ? chosen : fold_choose();
+    static const struct table *const tables[] = {
+        &table_plain, &table_avx2, &table_avx512, &table_neon
+    };
+    uint32_t number = load_relaxed32(&chosen);               /* relaxed: the tables are constants */
+    if (number)
+        return tables[number - 1];
+    const struct table *table = fold_choose();
+    while (tables[number] != table)
+        number++;
+    store_relaxed32(&chosen, number + 1);                                    /* relaxed: as above */
+    return table;
 }
 
 /* NULL: there is no such set, or this machine or build lacks it. */

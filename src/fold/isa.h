@@ -2,10 +2,9 @@
  * Owns:  nothing.
  * Never: chooses the best (fold.c).
  *
- * The compiler's own query also asks the system whether it saves the wide registers. F16C is asked
- * by cpuid, since clang's query does not have it. cpuid costs a microsecond or more in a virtual
- * machine: not for every operation. The query must be initialised (__builtin_cpu_init) if a
- * constructor may use it. */
+ * Asked by cpuid, which costs some 3 us a question in a virtual machine: not for every operation.
+ * The compiler's own query (__builtin_cpu_supports) would ask ten of them in a constructor, at the
+ * start of each program that is linked with us. */
 #ifndef FOLD_ISA_H
 #define FOLD_ISA_H
 
@@ -13,18 +12,30 @@
 
 #include <cpuid.h>
 
-static inline int isa_has_avx2(void)
+/* What the system saves of the wide registers, bits of xcr0: of AVX, and of AVX-512 as well. */
+enum { ISA_SAVES_AVX = 0x06, ISA_SAVES_AVX512 = 0xe6 };
+
+/* bits: of EBX of leaf 7; they and F16C are there, and the system saves these registers. */
+static inline int isa_has(unsigned bits, unsigned saves)
 {
-    unsigned a, b, c = 0, d;
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    const unsigned basic = bit_OSXSAVE | bit_AVX | bit_F16C;
+    unsigned a, b, c = 0, d, saved, high;
+    if (__get_cpuid_max(0, NULL) < 7)
+        return 0;
+    __cpuid(1, a, b, c, d);
+    if ((c & basic) != basic)
+        return 0;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    __cpuid_count(7, 0, a, b, c, d);
+    return (saved & saves) == saves && (b & bits) == bits;
 }
+
+static inline int isa_has_avx2(void) { return isa_has(bit_AVX2, ISA_SAVES_AVX); }
 
 static inline int isa_has_avx512(void)
 {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return isa_has(bit_AVX2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL,
+                   ISA_SAVES_AVX512);
 }
 
 #else

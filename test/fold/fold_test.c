@@ -546,6 +546,22 @@ static void types_and_operations_have_names_and_sizes(void **state)
     assert_string_equal(fold_op_name((tutti_op)(TUTTI_OP_USER + 3)), "user");
 }
 
+/* Our own questions to the processor, beside the compiler's. */
+static void instruction_sets(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int avx2 = !!__builtin_cpu_supports("avx2"),
+        avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+            && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    assert_int_equal(fold_find_isa("avx2", TUTTI_F32, TUTTI_SUM) != NULL, avx2);
+    assert_int_equal(fold_find_isa("avx512", TUTTI_F32, TUTTI_SUM) != NULL, avx512);
+#endif
+    assert_non_null(fold_find_isa("plain", TUTTI_F32, TUTTI_SUM));
+    assert_null(fold_find_isa("nothing", TUTTI_F32, TUTTI_SUM));
+}
+
 int main(void)
 {
     static int        type_numbers[TYPES];
@@ -560,6 +576,7 @@ int main(void)
         };
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instruction_sets),
         cmocka_unit_test(the_best_set_is_chosen_and_all_are_complete),
         cmocka_unit_test(types_and_operations_have_names_and_sizes),
         cmocka_unit_test(refused_pairs_give_a_reason),
