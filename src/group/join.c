@@ -77,6 +77,7 @@ static int join_inherited(struct meeting *m)
     if (error)
         return leave_inherited(m->arena, error);
     assemble_seated(&m->gather);
+    assemble_expect(&m->gather);
     int end = ASSEMBLE_GOING;
     while (end == ASSEMBLE_GOING)
         end = assemble_wait(&m->gather);

@@ -4,6 +4,8 @@
  * Cost: a look at all ranks, some 20 ms, in the launcher's loop. */
 #include "launch/requests.h"
 
+#include "base/system_names.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +42,7 @@ static void requests_pass(const struct children *children, struct relay *relay, 
     text_add_ranks(&t, ranks, n);
     if (n)
         relay_say(relay, "tutti run: SIG%s was not passed on to rank%s %s: it would end what has "
-                  "no handler for it", sigabbrev_np(number), n > 1 ? "s" : "", said);
+                  "no handler for it", system_signal_name(number), n > 1 ? "s" : "", said);
     free(ranks);
 }
 

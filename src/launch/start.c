@@ -1,7 +1,9 @@
-/* Plain fork and exec. The launcher is small, and its arena is shared memory, which fork does not
- * copy: about 0.1 ms a rank. The ranks' execs then run side by side; with vfork we would wait for
- * each. A child that cannot become the program reports this through a pipe. A successful exec
- * closes the pipe, so "no such file" is not mistaken for a program that ran.
+/* Many ranks start by vfork and exec: a child borrows our memory until its exec has read the
+ * program's name, which is shorter than a copy of our page tables; the rest of the execs runs side
+ * by side. The child makes system calls only; to bind it to a node needs more, and a memory of its
+ * own. Few ranks start by fork: we go on at once, and the system spreads them better.
+ * A child that cannot become the program reports this through a pipe. A successful exec closes the
+ * pipe, so "no such file" is not mistaken for a program that ran.
  *
  * Between fork and exec: signals as we found them (at a terminal SIGQUIT is ignored); SIGTERM if we
  * die, and a check whether we have died already; its descriptors; its CPU; exec. */
@@ -98,7 +100,8 @@ static _Noreturn void start_child(const struct start *s, const struct program *p
 pid_t start_rank(struct start *s, struct program *program, int rank, int out, int err)
 {
     program_for_rank(program, rank);
-    pid_t pid = fork();
+    /* vfork: the child leaves no function that the parent is in */
+    pid_t pid = s->few || s->bind == JOB_BIND_NUMA ? fork() : vfork();
     if (pid == 0)
         start_child(s, program, rank, out, err);
     return pid < 0 ? -errno : pid;

@@ -1,4 +1,4 @@
-/* Job: start one rank: fork, set up the child, exec; take the child's report if that failed.
+/* Job: start one rank: fork or vfork, set up the child, exec; take its report if that failed.
  * Owns: the pipe through which children report.
  * Never: decides when to start or end ranks. */
 #ifndef TUTTI_LAUNCH_START_H
@@ -21,6 +21,7 @@ struct start {
     enum job_bind bind;
     const struct signals *signals;
     struct rlimit descriptors;       /* the limit as we found it */
+    bool few;                        /* ranks; else each borrows our memory until its exec */
     bool at_terminal;                /* keys of a terminal may reach the ranks as signals */
     pid_t parent;
 };

@@ -1,5 +1,6 @@
 /* Where a program is found, and what its ranks are given. */
 #include "launch/program.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/tutti-program-XXXXXX";
+static char folder[64];
 
 static void make(const char *name, mode_t mode)
 {
@@ -128,7 +129,7 @@ static int begin(void **state)
 {
     char path[128];
     (void)state;
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(scratch_name(folder, sizeof folder, "program")));
     for (const char *name = "ab"; *name; name++) {
         snprintf(path, sizeof path, "%s/%c", folder, *name);
         assert_int_equal(mkdir(path, 0700), 0);
