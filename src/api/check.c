@@ -85,7 +85,7 @@ int check_data(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t
     } else {
         r = check_shape(comm, c, kind, site);
         if (r == 0)
-            c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded,
+            c->algorithm = select_algorithm(comm->world->rules, kind, select_comms(comm),
                                             c->bytes + (c->fold.scaled ? FACTOR_BYTES : 0));
         if (r == 0 && stamp) {
             if (comm->api.again.shape == shape)
@@ -288,7 +288,7 @@ int check_lists(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_
             | 1;
     } else
         c->count = 0;                      /* each rank has its own count: not in the fingerprint */
-    c->algorithm = select_algorithm(comm->world->rules, kind, comm->crowded,
+    c->algorithm = select_algorithm(comm->world->rules, kind, select_comms(comm),
                                     c->bytes + (c->fold.scaled ? FACTOR_BYTES : 0));
     return 0;
 }

@@ -29,6 +29,8 @@ static inline void check_describe(struct coll *c, const void *send, void *recv, 
     c->list_hash = 0;
     c->kept = c->lends = c->fold.usual = false;
     c->hands = HANDS_NEVER;
+    c->expects = false;
+    c->early = 0;
     c->stream.on = false;
     c->gpu.call = NULL;
     c->ways = NULL;

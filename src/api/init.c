@@ -66,11 +66,13 @@ static int init_place(struct launch_place *place, const tutti_options *o, struct
 static int init_handed_down(const struct launch_place *place, int *handed)
 {
     const char *said;
-    int fd;
-    unsigned long long inode;
+    char *colon, *end;
     struct stat st;
-    if (strcmp(place->launcher, "tutti run") || !knob_text(KNOB_ARENA, &said)
-        || sscanf(said, "%d:%llu", &fd, &inode) != 2)
+    if (strcmp(place->launcher, "tutti run") || !knob_text(KNOB_ARENA, &said))
+        return -1;
+    int fd = (int)strtol(said, &colon, 10);
+    unsigned long long inode = *colon == ':' ? strtoull(colon + 1, &end, 10) : 0;
+    if (*colon != ':' || colon == said || end == colon + 1)
         return -1;
     if (fstat(fd, &st) < 0 || st.st_ino != inode)
         return -1;
@@ -82,26 +84,13 @@ int world_plan(struct arena_plan *plan, int size, const char *job, const tutti_o
                struct text *why)
 {
     static const char none[] = "";
-    struct rules *rules = malloc(sizeof *rules);
     const char *text = none;
     char said[256];
     int64_t first = 0, verify = 0, store = 0;
-    if (!rules)
-        return -ENOMEM;
     knob_text(KNOB_ALGORITHM, &text);
-    size_t before = why->used;
-    text_add(why, "TUTTI_ALGORITHM: ");
-    int r = select_parse(rules, text, why);
-    free(rules);
+    int r = select_check(text, why);
     if (r < 0)
         return r;
-    why->used = before;
-    if (why->room)
-        why->at[before] = 0;
-    if (strlen(text) >= RULES_TEXT) {
-        text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
-        return -EINVAL;
-    }
     if (knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0
         || knob_int(KNOB_VERIFY, &verify, said, sizeof said) < 0
         || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0) {

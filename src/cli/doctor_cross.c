@@ -99,8 +99,8 @@ static void find_gain(const struct tune_team *teams, int n, int k, int pair, enu
 static size_t built_in(const struct rules *rules, enum kind kind, bool crowded, const char *name)
 {
     for (int i = 0; i < rules->used[kind][crowded]; i++)
-        if (!strcmp(rules->choices[kind][crowded][i].algorithm->name, name))
-            return rules->choices[kind][crowded][i].high;
+        if (!strcmp(rules->choices[i][kind][crowded].algorithm->name, name))
+            return rules->choices[i][kind][crowded].high;
     return SIZE_MAX;
 }
 

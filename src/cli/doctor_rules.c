@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    WIDE_KIND = 18,
+    WIDE_KIND = 20,
     WIDE_SIZES = 13,
     WIDE_NAME = 11,
     HANG = 2 + WIDE_KIND + WIDE_SIZES + WIDE_NAME
@@ -21,23 +21,23 @@ enum {
 
 /* The largest size with the same choice as `from`. A choice changes only where one begins, or after
  * the end of one. */
-static size_t stretch(const struct rules *rules, enum kind kind, bool crowded, size_t from,
+static size_t stretch(const struct rules *rules, enum kind kind, enum comms comms, size_t from,
                       size_t *edges, int n)
 {
-    const struct algorithm *a = select_algorithm(rules, kind, crowded, from);
+    const struct algorithm *a = select_algorithm(rules, kind, comms, from);
     size_t end = SIZE_MAX;
     for (int i = 0; i < n; i++)
         if (edges[i] > from && edges[i] - 1 < end
-            && select_algorithm(rules, kind, crowded, edges[i]) != a)
+            && select_algorithm(rules, kind, comms, edges[i]) != a)
             end = edges[i] - 1;
     return end;
 }
 
-static int find_edges(const struct rules *rules, enum kind kind, bool crowded, size_t *edges)
+static int find_edges(const struct rules *rules, enum kind kind, enum comms comms, size_t *edges)
 {
     int n = 0;
-    for (int i = 0; i < rules->used[kind][crowded]; i++) {
-        const struct choice *c = &rules->choices[kind][crowded][i];
+    for (int i = 0; i < rules->used[kind][comms]; i++) {
+        const struct choice *c = &rules->choices[i][kind][comms];
         edges[n++] = c->low;
         if (c->high < SIZE_MAX)
             edges[n++] = c->high + 1;
@@ -60,16 +60,16 @@ static void sizes_in_words(struct text *t, size_t from, size_t to)
     }
 }
 
-static void say_kind(const struct rules *rules, enum kind kind, bool crowded)
+static void say_kind(const struct rules *rules, enum kind kind, enum comms comms)
 {
     size_t edges[3 * LAYERS * CHOICES_MAX], from = 0, to;
-    int n = find_edges(rules, kind, crowded, edges);
+    int n = find_edges(rules, kind, comms, edges);
     char name[40], sizes[40];
     struct text t = TEXT_IN(sizes);
-    snprintf(name, sizeof name, "%s%s", kind_name(kind), crowded ? "/crowded" : "");
+    snprintf(name, sizeof name, "%s%s", kind_name(kind), select_suffix(comms));
     do {
-        const struct algorithm *a = select_algorithm(rules, kind, crowded, from);
-        to = stretch(rules, kind, crowded, from, edges, n);
+        const struct algorithm *a = select_algorithm(rules, kind, comms, from);
+        to = stretch(rules, kind, comms, from, edges, n);
         sizes_in_words(&t, from, to);
         doctor_say(HANG, "  %-*s%-*s%-*s%s", WIDE_KIND, from ? "" : name, WIDE_SIZES, sizes,
                    WIDE_NAME, a->name, a->help);
@@ -77,11 +77,16 @@ static void say_kind(const struct rules *rules, enum kind kind, bool crowded)
     } while (to < SIZE_MAX);
 }
 
-static bool alike(const struct rules *rules, enum kind kind)
+/* The choices for those comms are the ones for others. */
+static bool alike(const struct rules *rules, enum kind kind, enum comms comms)
 {
-    return rules->used[kind][0] == rules->used[kind][1]
-        && !memcmp(rules->choices[kind][0], rules->choices[kind][1],
-                   sizeof rules->choices[kind][0][0] * (size_t)rules->used[kind][0]);
+    bool alike = rules->used[kind][0] == rules->used[kind][comms];
+    for (int i = 0; alike && i < rules->used[kind][0]; i++) {
+        const struct choice *c = rules->choices[i][kind];
+        alike = c[0].low == c[comms].low && c[0].high == c[comms].high
+            && c[0].algorithm == c[comms].algorithm;
+    }
+    return alike;
 }
 
 static void say_device(const struct rules *rules, enum road_memory memory)
@@ -120,9 +125,9 @@ static void say_table(const struct rules *rules)
     for (int i = 0; all[i].name; i++) {
         if (i && all[i].kind == all[i - 1].kind)
             continue;
-        say_kind(rules, all[i].kind, false);
-        if (!alike(rules, all[i].kind))
-            say_kind(rules, all[i].kind, true);
+        for (enum comms comms = COMMS_OTHER; comms < COMMS; comms++)
+            if (comms == COMMS_OTHER || !alike(rules, all[i].kind, comms))
+                say_kind(rules, all[i].kind, comms);
     }
     say_device(rules, ROAD_PLACE);
     say_device(rules, ROAD_STAGED);

@@ -32,8 +32,8 @@
 #include "coll/pipeline.h"
 
 /* Help texts of several rows. */
-#define EAGER_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank"
-#define EAGER_EACH_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 128 KiB a rank"
+#define EAGER_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 256 KiB a rank"
+#define EAGER_EACH_HELP "packed in the giver's slot: 1 wait, 2 copies, up to 256 KiB a rank"
 #define PIPELINE_HELP \
     "queues of chunks, or straight from buffers in the arena: written once, read once by each " \
     "who takes; any size"
@@ -79,11 +79,11 @@ const struct algorithm algorithm_table[] = {
       .help = "payload in the root's arrival line: up to 88 bytes" },
     { .name = "eager",
       .kind = KIND_BROADCAST,
-      .most = EAGER_BYTES,
+      .most = EAGER_TWO_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take,
-      .help = "through the root's slot: 1 wait, 2 copies, up to 64 KiB" },
+      .help = "through the root's slot: 1 wait, 2 copies, up to 256 KiB" },
     { .name = "pipelined",
       .kind = KIND_BROADCAST,
       .most = SIZE_MAX,
@@ -107,11 +107,11 @@ const struct algorithm algorithm_table[] = {
       .help = "payload in the arrival line, the root folds: up to 88 bytes" },
     { .name = "eager",
       .kind = KIND_REDUCE,
-      .most = EAGER_BYTES,
+      .most = EAGER_TWO_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_to_root,
       .after = eager_fold_at_root,
-      .help = "a slot a rank, the root folds all: 1 wait, up to 64 KiB" },
+      .help = "a slot a rank, the root folds all: 1 wait, up to 256 KiB" },
     { .name = "pipelined",
       .kind = KIND_REDUCE,
       .most = SIZE_MAX,
@@ -138,12 +138,12 @@ const struct algorithm algorithm_table[] = {
                                               "barrier, up to 88 bytes" },
     [ALGORITHM_ALL_REDUCE_EAGER] = { .name = "eager",
                                      .kind = KIND_ALL_REDUCE,
-                                     .most = EAGER_BYTES,
+                                     .most = EAGER_TWO_BYTES,
                                      .advance = coll_one_phase,
                                      .before = eager_put,
                                      .after = eager_fold,
                                      .help = "a slot a rank, everybody folds all: 1 wait, N reads, "
-                                             "up to 64 KiB" },
+                                             "up to 256 KiB" },
     { .name = "pipelined",
       .kind = KIND_ALL_REDUCE,
       .most = SIZE_MAX,
@@ -193,7 +193,7 @@ const struct algorithm algorithm_table[] = {
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take_folded,
-      .help = "blocks in a slot a rank, each folds its own from N places: 1 wait, up to 128 KiB a "
+      .help = "blocks in a slot a rank, each folds its own from N places: 1 wait, up to 256 KiB a "
               "rank" },
     { .name = "pipelined",
       .kind = KIND_REDUCE_SCATTER,
@@ -237,7 +237,7 @@ const struct algorithm algorithm_table[] = {
       .help = "a block in the arrival line, up to 88 bytes: the price of a barrier" },
     { .name = "eager",
       .kind = KIND_ALL_GATHER,
-      .most = EAGER_BYTES,
+      .most = EAGER_TWO_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take,
@@ -259,7 +259,7 @@ const struct algorithm algorithm_table[] = {
       .advance = coll_one_phase,
       .before = eager_put_lists,
       .after = eager_take_lists,
-      .help = EAGER_HELP },
+      .help = "packed in the giver's slot: 1 wait, 2 copies, up to 64 KiB a rank" },
     { .name = "pipelined",
       .kind = KIND_ALL_GATHER_V,
       .most = SIZE_MAX,
@@ -283,7 +283,7 @@ const struct algorithm algorithm_table[] = {
       .help = "a block in the arrival line, the root reads: up to 88 bytes" },
     { .name = "eager",
       .kind = KIND_GATHER,
-      .most = EAGER_BYTES,
+      .most = EAGER_TWO_BYTES,
       .advance = coll_one_phase,
       .before = eager_put_parts,
       .after = eager_take,

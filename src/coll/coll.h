@@ -110,6 +110,10 @@ struct coll {
     bool kept;                         /* this rank's own block is in its place (take_own) */
     /* eager, between 2 ranks: whether blocks may change hands; whether one is published */
     enum { HANDS_NEVER, HANDS_NONE, HANDS_PUBLISHED } hands;
+    /* eager, between 2 ranks: may take before all have arrived; bytes of a block that it has taken
+       so (coll/early.h) */
+    bool expects;
+    size_t early;
     bool lends;                        /* eager: peers read the caller's buffer (coll_returned) */
     struct {                           /* coll/nontemporal.h */
         struct tuner *tuner;
@@ -222,8 +226,9 @@ int  coll_device_complete(struct coll *c);
 int coll_keep_lists(struct coll *c, enum kind kind, void **block);
 
 enum { INLINE_BYTES = PAYLOAD_WORDS * 8, EAGER_BYTES = 65536 };
-/* of all blocks together, where a rank gives each rank another one */
-enum { EAGER_EACH_BYTES = 2 * EAGER_BYTES };
+/* Of kinds that gain by it between two ranks; of all blocks together, where a rank gives each rank
+ * another one. */
+enum { EAGER_EACH_BYTES = 4 * EAGER_BYTES, EAGER_TWO_BYTES = 4 * EAGER_BYTES };
 /* What travels beside the data of PREMUL_SUM: the factor, in payload[2 … 3]. So its lines hold 16
  * bytes of data. */
 enum { FACTOR_WORD = 2, FACTOR_BYTES = INLINE_BYTES - 16 };

@@ -4,6 +4,7 @@
 #include "coll/eager.h"
 
 #include "base/copy.h"
+#include "coll/early.h"
 #include "coll/swap.h"
 #include "coll/parts.h"
 #include "coll/take.h"
@@ -57,6 +58,8 @@ static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t afte
     if (block) {
         coll_copy(c, slot, send, own);
         coll_copy(c, slot + after, send + after, bytes - after);
+    } else if (!c->lends && early_may(c)) {
+        early_put(c, slot, send, bytes);
     } else if (!c->lends) {
         coll_copy_in(c, slot, send, own);
         coll_copy_in(c, slot + after, send + after, bytes - after);
@@ -73,7 +76,10 @@ static bool eager_at_root(const struct coll *c) { return (uint32_t)c->root == c-
 
 int eager_put_to_root(struct coll *c)
 {
-    return eager_at_root(c) ? eager_put_nothing(c) : eager_put(c);
+    if (!eager_at_root(c))
+        return eager_put(c);
+    early_expect(c);
+    return eager_put_nothing(c);
 }
 
 int eager_put_parts(struct coll *c)
@@ -84,6 +90,7 @@ int eager_put_parts(struct coll *c)
         return eager_put_bytes(c, even->gives, each ? even->at : even->gives,
                                each ? even->at + c->count * c->width : even->gives);
     }
+    early_expect(c);
     if (even->keeps)
         take_own(c);                /* while the ranks that give copy into their slots */
     return eager_put_nothing(c);
@@ -160,10 +167,11 @@ int eager_fold(struct coll *c)
     swap_take(c);
     if (!eager_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
         return -EPROTO;
-    size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0;
+    size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0,
+           done = c->early ? c->early / c->width : 0;
     if (first)
         eager_fold_part(c, from, first, c->count - first);
-    eager_fold_part(c, from, 0, first ? first : c->count);
+    eager_fold_part(c, from, done, (first ? first : c->count) - done);
     swap_learn(c);
     return 0;
 }
@@ -203,7 +211,8 @@ static inline int eager_take_from(struct coll *c, uint32_t p)
     const char *slot = coll_peer(c, p, c->bytes);
     if (!slot)
         return -EPROTO;
-    coll_copy_out(c, (char *)c->recv + p * c->even.step, slot + c->even.at, c->even.takes);
+    coll_copy_out(c, (char *)c->recv + p * c->even.step + c->early, slot + c->even.at + c->early,
+                  c->even.takes - c->early);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* Job: carry a contribution by eager transport: the rank copies it into its staging slot before it
  *      arrives; peers read it there. They read a caller's buffer in the arena in place.
  * Owns: the slot, one for each parity of the operation's number.
- * Never: carries more than EAGER_BYTES, or EAGER_EACH_BYTES. */
+ * Never: carries more than EAGER_TWO_BYTES, or EAGER_EACH_BYTES. */
 #ifndef TUTTI_COLL_EAGER_H
 #define TUTTI_COLL_EAGER_H
 

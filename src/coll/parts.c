@@ -131,7 +131,7 @@ struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, siz
     unsigned how = table[kind];
     uint32_t size = w->size, me = w->me, bytes = (uint32_t)block;
     bool each = how & PARTS_EACH, gives = size > 1, takes = size > 1, keeps = !(how & PARTS_FOLD);
-    if (block > (each ? EAGER_EACH_BYTES / size : EAGER_BYTES))
+    if (block > (each ? EAGER_EACH_BYTES / size : EAGER_TWO_BYTES))
         return (struct even){ 0 };
     if (how & PARTS_ROOT_GIVES) {
         gives = gives && me == root;

@@ -37,8 +37,8 @@ char *parts_recv(const struct coll *c, uint32_t from);
 /* Bytes before block (from -> to), if all that `from` gives is packed. Not for PARTS_PAIRS. */
 size_t parts_offset(const struct coll *c, uint32_t from, uint32_t to);
 
-/* For even blocks of `block` bytes; zeros if they are more than EAGER_BYTES together, or
-   EAGER_EACH_BYTES. */
+/* For even blocks of `block` bytes; zeros if they are more than EAGER_TWO_BYTES together,
+   or EAGER_EACH_BYTES. */
 struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, size_t block);
 
 /* How many of the elements [first, first + n) are in a block of `count`. */

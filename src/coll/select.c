@@ -1,5 +1,6 @@
 /* Rules are parsed once, from the text in the arena, when a world is made. A choice is then a walk
- * over a few ranges. */
+ * over a few ranges. Only what is chosen is written: each page of the table costs a rank's start a
+ * page fault. */
 #include "coll/select.h"
 
 #include <errno.h>
@@ -22,6 +23,14 @@ const char select_default[] =
     "all_to_all:-88=inline,-128k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
     "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
     "same:-inf=inline;"
+    "broadcast/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "reduce/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "all_reduce/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "reduce_scatter/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "all_gather/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "gather/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "scatter/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "all_to_all/two:-88=inline,-256k=eager,-inf=pipelined;"
     "device:-1m=pinned,-inf=leader;staged:-4m=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }
@@ -32,6 +41,12 @@ static const char *const roads[] = {
 enum { ROADS = sizeof roads / sizeof roads[0] };
 
 static const char *const road_clauses[] = { [ROAD_PLACE] = "device", [ROAD_STAGED] = "staged" };
+
+static const char *const select_suffixes[] = {
+    [COMMS_OTHER] = "", [COMMS_CROWDED] = "/crowded", [COMMS_TWO] = "/two"
+};
+
+const char *select_suffix(enum comms comms) { return select_suffixes[comms]; }
 
 const char *road_name(enum road road) { return roads[road]; }
 
@@ -109,19 +124,31 @@ static int select_choice(enum kind kind, char *s, struct choice *choice, struct 
     return -EINVAL;
 }
 
-static void select_over(struct road_choices *to, const struct road_choices *under,
+/* What the layers below have: the last entries of each list. */
+struct layers_below { int used[KIND_COUNT][COMMS], roads[2]; };
+
+static void select_over(struct road_choices *to, const int *below,
                         const struct road_choice *choices, int n)
 {
-    int more = under ? under->used : 0;
+    int more = below ? *below : 0;
+    memmove(to->at + n, to->at + to->used - more, sizeof choices[0] * (size_t)more);
     memcpy(to->at, choices, sizeof choices[0] * (size_t)n);
-    if (more)
-        memcpy(to->at + n, under->at, sizeof choices[0] * (size_t)more);
     to->used = n + more;
-    to->named = under != NULL;
+    to->named = below != NULL;
 }
 
-static int select_roads(struct rules *rules, const struct rules *under, enum road_memory memory,
-                        char *list, struct text *why)
+/* The entry at `from` moves to `to`, and those behind it, `n` in all. */
+static void select_move(struct rules *rules, enum kind kind, enum comms which, int to, int from,
+                        int n)
+{
+    for (int i = 0; i < n; i++) {
+        int k = to > from ? n - 1 - i : i;
+        rules->choices[to + k][kind][which] = rules->choices[from + k][kind][which];
+    }
+}
+
+static int select_roads(struct rules *rules, const struct layers_below *below,
+                        enum road_memory memory, char *list, struct text *why)
 {
     struct road_choice choices[CHOICES_MAX];
     char *rest = NULL;
@@ -150,11 +177,11 @@ static int select_roads(struct rules *rules, const struct rules *under, enum roa
         return -EINVAL;
     }
     for (int m = (int)memory; m <= ROAD_STAGED; m++)
-        select_over(&rules->roads[m], under ? &under->roads[m] : NULL, choices, n);
+        select_over(&rules->roads[m], below ? &below->roads[m] : NULL, choices, n);
     return 0;
 }
 
-static int select_clause(struct rules *rules, const struct rules *under, char *clause,
+static int select_clause(struct rules *rules, const struct layers_below *below, char *clause,
                          struct text *why)
 {
     char *list = strchr(clause, ':'), *rest = NULL;
@@ -168,10 +195,13 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
     *list++ = 0;
     for (int m = ROAD_PLACE; m <= ROAD_STAGED; m++)
         if (!strcmp(clause, road_clauses[m]))
-            return select_roads(rules, under, (enum road_memory)m, list, why);
+            return select_roads(rules, below, (enum road_memory)m, list, why);
     char *slash = strchr(clause, '/');
-    int crowded = slash && !strcmp(slash, "/crowded");
-    if (slash && crowded)
+    enum comms comms = COMMS_OTHER;
+    for (enum comms i = COMMS_CROWDED; slash && i < COMMS; i++)
+        if (!strcmp(slash, select_suffixes[i]))
+            comms = i;
+    if (comms)
         *slash = 0;
     enum kind kind = select_kind(clause);
     if (kind == KIND_NONE) {
@@ -179,7 +209,7 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         for (const struct algorithm *a = select_all(); a->name; a++)
             if (a == select_all() || a[-1].kind != a->kind)
                 text_add(why, " %s", kind_name(a->kind));
-        text_add(why, ", each with /crowded; device staged");
+        text_add(why, ", each with /crowded or /two; device staged");
         return -EINVAL;
     }
     struct choice choices[CHOICES_MAX];
@@ -197,61 +227,118 @@ static int select_clause(struct rules *rules, const struct rules *under, char *c
         text_add(why, "%.60s: no choice; expected LOW-HIGH=ALGORITHM, as in -64k=eager", clause);
         return -EINVAL;
     }
-    /* A plain clause holds for crowded comms too, until a /crowded clause follows. */
-    for (int which = crowded; which < 2; which++) {
-        struct choice *to = rules->choices[kind][which];
-        int more = under ? under->used[kind][which] : 0;
-        memcpy(to, choices, sizeof choices[0] * (size_t)n);
-        if (under)
-            memcpy(to + n, under->choices[kind][which], sizeof choices[0] * (size_t)more);
+    /* A plain clause holds for all comms, until one for some of them follows. */
+    for (enum comms which = comms; which < (comms ? comms + 1 : COMMS); which++) {
+        int more = below ? below->used[kind][which] : 0;
+        select_move(rules, kind, which, n, rules->used[kind][which] - more, more);
+        for (int i = 0; i < n; i++)
+            rules->choices[i][kind][which] = choices[i];
         rules->used[kind][which] = n + more;
     }
     return 0;
 }
 
-static int select_text(struct rules *rules, const struct rules *under, const char *text,
-                       struct text *why)
+static int select_text(struct rules *rules, const struct layers_below *below, const char *text,
+                       size_t length, struct text *why)
 {
-    char *copy = strdup(text), *rest = NULL;
+    char *copy = strndup(text, length), *rest = NULL;
     int r = copy ? 0 : -ENOMEM;
     for (char *s = copy ? strtok_r(copy, "; ", &rest) : NULL; s && r == 0;
          s = strtok_r(NULL, "; ", &rest))
-        r = select_clause(rules, under, s, why);
+        r = select_clause(rules, below, s, why);
     free(copy);
     return r;
 }
 
+/* True: a clause of the text says how device memory goes. */
+static bool select_names_roads(const char *text, size_t length)
+{
+    for (size_t at = 0, n; at < length; at += n + 1) {
+        n = strcspn(text + at, "; |");
+        for (int m = ROAD_PLACE; m <= ROAD_STAGED; m++) {
+            size_t letters = strlen(road_clauses[m]);
+            if (n > letters && !strncmp(text + at, road_clauses[m], letters)
+                && text[at + letters] == ':')
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Comms of two ranks go like others. */
+static void select_two_as_others(struct rules *rules)
+{
+    for (enum kind kind = 0; kind < KIND_COUNT; kind++) {
+        int n = rules->used[kind][COMMS_TWO] = rules->used[kind][COMMS_OTHER];
+        for (int i = 0; i < n; i++)
+            rules->choices[i][kind][COMMS_TWO] = rules->choices[i][kind][COMMS_OTHER];
+    }
+}
+
+/* A text over what is there. The choices for two ranks below it have one phase up to 256 KiB, where
+ * device memory is copied whole. If the text says how that memory goes, they do not hold. */
+static int select_layer(struct rules *rules, const char *text, size_t length, struct text *why)
+{
+    struct layers_below below;
+    if (select_names_roads(text, length))
+        select_two_as_others(rules);
+    memcpy(below.used, rules->used, sizeof below.used);
+    for (int m = ROAD_PLACE; m <= ROAD_STAGED; m++)
+        below.roads[m] = rules->roads[m].used;
+    return select_text(rules, &below, text, length, why);
+}
+
+static int select_base(struct rules *rules, struct text *why)
+{
+    memset(rules->used, 0, sizeof rules->used);
+    for (int m = ROAD_PLACE; m <= ROAD_STAGED; m++)
+        rules->roads[m].used = 0;
+    return select_text(rules, NULL, select_default, strlen(select_default), why);
+}
+
 int select_parse(struct rules *rules, const char *text, struct text *why)
 {
-    struct rules base;
-    memset(&base, 0, sizeof base);
-    int r = select_text(&base, NULL, select_default, why);
-    *rules = base;
-    return r < 0 || !text ? r : select_text(rules, &base, text, why);
+    int r = select_base(rules, why);
+    return r < 0 || !text ? r : select_layer(rules, text, strlen(text), why);
+}
+
+int select_check(const char *text, struct text *why)
+{
+    char said[256];
+    struct text wrong = TEXT_IN(said);
+    if (!*text)
+        return 0;
+    if (strlen(text) >= RULES_TEXT) {
+        text_add(why, "TUTTI_ALGORITHM is longer than %d bytes", RULES_TEXT - 1);
+        return -EINVAL;
+    }
+    struct rules *rules = malloc(sizeof *rules);
+    if (!rules)
+        return -ENOMEM;
+    text_clear(&wrong);
+    int r = select_parse(rules, text, &wrong);
+    free(rules);
+    if (r < 0)
+        text_add(why, "TUTTI_ALGORITHM: %s", said);
+    return r;
 }
 
 int select_layers(struct rules *rules, const char *text, struct text *why)
 {
     size_t first = strcspn(text, "|");
-    struct rules *under = text[first] ? malloc(sizeof *under) : NULL;
-    char *below = under ? strndup(text, first) : NULL;
-    int r = !text[first] ? select_parse(rules, text, why)
-        : below ? select_parse(rules, below, why)
-        : -ENOMEM;
-    if (r == 0 && text[first]) {
-        *under = *rules;
-        r = select_text(rules, under, text + first + 1, why);
-    }
-    free(below);
-    free(under);
+    int r = select_base(rules, why);
+    if (r == 0)
+        r = select_layer(rules, text, first, why);
+    if (r == 0 && text[first])
+        r = select_layer(rules, text + first + 1, strlen(text + first + 1), why);
     return r;
 }
 
-const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind, bool crowded,
-                                         size_t bytes)
+const struct algorithm *select_algorithm(const struct rules *rules, enum kind kind,
+                                         enum comms comms, size_t bytes)
 {
-    for (int i = 0; i < rules->used[kind][crowded]; i++) {
-        const struct choice *c = &rules->choices[kind][crowded][i];
+    for (int i = 0; i < rules->used[kind][comms]; i++) {
+        const struct choice *c = &rules->choices[i][kind][comms];
         if (bytes >= c->low && bytes <= c->high && bytes <= c->algorithm->most)
             return c->algorithm;
     }

@@ -42,7 +42,7 @@ char *swap_block(struct coll *c, size_t bytes)
         h->mine = h->own = comm_hold_bare(c->comm, SWAP_ROOM, &error);
     if (!h->own || !touched(c, h, bytes))
         return NULL;
-    comm_stage_earn(c->comm, c->bytes);
+    comm_stage_earn(c->comm, bytes);
     return h->mine;
 }
 

@@ -21,7 +21,7 @@
 #include "coll/coll.h"
 
 /* A smaller contribution has a slot of its parity. The largest that is eager fits into a block. */
-enum { SWAP_LEAST = TINY(EAGER_TURNS, 128), SWAP_ROOM = EAGER_EACH_BYTES };
+enum { SWAP_LEAST = TINY(EAGER_TURNS, 128), SWAP_ROOM = EAGER_TWO_BYTES };
 
 /* True: blocks may change hands in this operation, as far as this rank knows. */
 bool swap_may(const struct coll *c);

@@ -5,6 +5,7 @@
  * nearly all of it to identify the machine. */
 #include "coll/tuning_file.h"
 
+#include "base/error.h"
 #include "base/knob.h"
 #include "coll/select.h"
 #include "os/cpu.h"
@@ -121,7 +122,7 @@ enum tuned tuning_file_read(const char *path, char rules[RULES_TEXT], struct tex
     }
     int got = error == 0 ? file_read(path, file, sizeof file) : error;
     if (got < 0) {
-        text_add(why, "it cannot be read: %s", strerrordesc_np(-got));
+        text_add(why, "it cannot be read: %s", error_system(-got));
         return TUNED_DAMAGED;
     }
     if (strlen(file) != (size_t)got) {

@@ -37,7 +37,7 @@ void operation_describe(struct tutti_comm *comm, struct coll *c, uint64_t seq, e
     if (!c->algorithm)
         c->algorithm = kind == KIND_BARRIER
             ? comm->coll.gate
-            : select_algorithm(comm->world->rules, kind, comm->crowded, c->bytes);
+            : select_algorithm(comm->world->rules, kind, select_comms(comm), c->bytes);
     c->op.advance = c->algorithm->advance;
     if (c->ways)
         c->ways->choose(c);

@@ -17,7 +17,7 @@ static inline uint64_t operation_fingerprint(const struct coll *c, enum kind kin
 static inline void operation_gate(struct tutti_comm *comm)
 {
     if (!comm->coll.gate)
-        comm->coll.gate = select_algorithm(comm->world->rules, KIND_BARRIER, comm->crowded, 0);
+        comm->coll.gate = select_algorithm(comm->world->rules, KIND_BARRIER, select_comms(comm), 0);
 }
 
 /* Fills in number, descriptor, algorithm and gate, in call order. */

@@ -7,6 +7,7 @@
 #include "engine/queue.h"
 #include "base/clock.h"
 #include "coll/modes.h"
+#include "coll/early.h"
 #include "os/caller.h"
 #include "watch/drive.h"
 
@@ -57,6 +58,8 @@ static inline void run_meanwhile(void *data)
 {
     struct coll *c = data;
     c->fold.usual = (c->fold.kernel || c->fold.scaled) && modes_usual();
+    if (c->expects)
+        early_take(c);
 }
 
 static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)

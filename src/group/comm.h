@@ -313,6 +313,8 @@ void comm_pipeline_lose(struct tutti_comm *comm);
 void *comm_hold(struct tutti_comm *comm, size_t bytes, int *error);
 /* The same without pages: comm_touch comes before its use. */
 void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error);
+/* Gives it back early: the caller knows that no peer reads it any more. */
+void  comm_hold_end(struct tutti_comm *comm, void *at);
 /* Populates such memory. f learns what the pages cost. 0 or -ENOMEM. */
 int   comm_touch(void *at, size_t bytes, struct fresh *f);
 /* What `bytes` earn by going through a block too small, towards a larger one (base/fresh.h). */

@@ -163,6 +163,19 @@ void *comm_hold_bare(struct tutti_comm *comm, size_t bytes, int *error)
     return held_take(comm, bytes, true, error);
 }
 
+void comm_hold_end(struct tutti_comm *comm, void *at)
+{
+    struct held **link = &comm->stage.held;
+    while ((*link)->at != at)
+        link = &(*link)->next;
+    struct held *held = *link;
+    *link = held->next;
+    pthread_mutex_lock(&comm->world->lock);
+    span_give(comm->world->span, at);
+    pthread_mutex_unlock(&comm->world->lock);
+    free(held);
+}
+
 static int stage_explain(struct tutti_comm *comm, size_t bytes, int error)
 {
     comm_explain(comm, "no memory for %zu bytes of staging in the arena: %s", bytes,

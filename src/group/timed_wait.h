@@ -17,6 +17,7 @@ struct timed_wait {
     enum kind kind;                    /* for watch/cycle, of a long wait; KIND_NONE: not told */
     uint32_t site;                     /* likewise: the call's */
     bool told;                         /* watch/cycle knows of this wait */
+    bool idles;                        /* its end may be days away: it asks the system less often */
 };
 
 struct timed_wait timed_wait_begin(struct tutti_comm *comm, int64_t timeout_ns);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/knob.h"
+#include "base/system_names.h"
 #include "box/keep.h"
 #include "coll/select.h"
 #include "launch/attempt.h"
@@ -73,19 +74,11 @@ static int read_knobs(struct attempt *plan, struct text *why)
 {
     int64_t span = 0, store = 0, first = 0, verify = 0;
     char said[256];
-    struct rules *rules = malloc(sizeof *rules);
-    if (!rules)
-        return -ENOMEM;
     plan->rules = "";
     knob_text(KNOB_ALGORITHM, &plan->rules);
-    struct text wrong = TEXT_IN(said);
-    text_clear(&wrong);
-    int r = strlen(plan->rules) < RULES_TEXT ? select_parse(rules, plan->rules, &wrong) : -EINVAL;
-    free(rules);
-    if (r < 0) {
-        text_add(why, "TUTTI_ALGORITHM: %s", wrong.used ? said : "too long");
+    int r = select_check(plan->rules, why);
+    if (r < 0)
         return r;
-    }
     if (knob_int(KNOB_SPAN_BYTES, &span, said, sizeof said) < 0
         || knob_int(KNOB_STORE_BYTES, &store, said, sizeof said) < 0
         || knob_int(KNOB_FIRST_SEQ, &first, said, sizeof said) < 0
@@ -177,7 +170,7 @@ static int end_told(struct launcher *l, const struct attempt *a)
 {
     char said[64];
     struct text t = TEXT_IN(said);
-    text_add(&t, "told to end by signal %d (SIG%s)", a->told_by, sigabbrev_np(a->told_by));
+    text_add(&t, "told to end by signal %d (SIG%s)", a->told_by, system_signal_name(a->told_by));
     say(l, said);
     say_killed(l, a);
     return 128 + a->told_by;

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { MOST = EAGER_EACH_BYTES / 4, CHEAP = 1 << 24, KINDS = 6 };
+enum { ALL = 2 * EAGER_BYTES, MOST = ALL / 4, CHEAP = 1 << 24, KINDS = 6 };
 
 /* Element i of what `from` gives to `to` in operation n. */
 static uint32_t word_of(uint64_t n, int from, int to, size_t i)
@@ -81,7 +81,7 @@ static int body(tutti_comm *world, int rank)
 {
     int size = tutti_size(world), in_ring = 0, many = team_many("TUTTI_TEST_RING", 600, 300);
     uint64_t state = 17;
-    uint32_t *in = malloc(EAGER_EACH_BYTES), *out = malloc((size_t)size * EAGER_BYTES);
+    uint32_t *in = malloc(ALL), *out = malloc((size_t)size * EAGER_BYTES);
     CHECK(in != NULL && out != NULL);
     world->world->staged_less = CHEAP;
     for (uint64_t n = 0; n < (uint64_t)many; n++) {

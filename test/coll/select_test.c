@@ -23,14 +23,15 @@ static void parse(const char *text)
     assert_string_equal(room, "");
 }
 
-static void chosen_at(int line, enum kind kind, bool crowded, size_t bytes, const char *expected)
+static void chosen_at(int line, enum kind kind, enum comms comms, size_t bytes,
+                      const char *expected)
 {
-    const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
+    const struct algorithm *a = select_algorithm(&rules, kind, comms, bytes);
     if (!a || a->kind != kind || strcmp(a->name, expected) != 0)
         fail_msg("line %d: %s of %zu bytes by %s, not %s", line, kind_name(kind), bytes,
                  a ? a->name : "nothing", expected);
 }
-#define CHOSEN(kind, crowded, bytes, expected) chosen_at(__LINE__, kind, crowded, bytes, expected)
+#define CHOSEN(kind, comms, bytes, expected) chosen_at(__LINE__, kind, comms, bytes, expected)
 
 static void the_default(void **state)
 {
@@ -47,7 +48,7 @@ static void the_default(void **state)
     CHOSEN(KIND_SCATTER, true, 2 << 20, "pipelined");
     CHOSEN(KIND_SCATTER, true, (2 << 20) + 1, "direct");
     CHOSEN(KIND_SCATTER, false, SIZE_MAX, "pipelined");
-    for (int crowded = 0; crowded < 2; crowded++) {
+    for (enum comms crowded = COMMS_OTHER; crowded <= COMMS_CROWDED; crowded++) {
         CHOSEN(KIND_ALL_REDUCE, crowded, 0, "inline");
         CHOSEN(KIND_ALL_REDUCE, crowded, 88, "inline");
         CHOSEN(KIND_ALL_REDUCE, crowded, 89, "eager");
@@ -67,6 +68,23 @@ static void the_default(void **state)
     }
 }
 
+/* Field by field: a road's choice has bytes between its fields, which nobody sets. */
+static void same_rules(const struct rules *as)
+{
+    assert_memory_equal(rules.choices, as->choices, sizeof rules.choices);
+    assert_memory_equal(rules.used, as->used, sizeof rules.used);
+    for (int i = 0; i < 2; i++) {
+        const struct road_choices *is = &rules.roads[i], *was = &as->roads[i];
+        assert_int_equal(is->named, was->named);
+        assert_int_equal(is->used, was->used);
+        for (int n = 0; n < is->used; n++) {
+            assert_int_equal(is->at[n].low, was->at[n].low);
+            assert_int_equal(is->at[n].high, was->at[n].high);
+            assert_int_equal(is->at[n].road, was->at[n].road);
+        }
+    }
+}
+
 /* No text, blanks and stray semicolons change nothing. */
 static void nothing_said(void **state)
 {
@@ -77,7 +95,7 @@ static void nothing_said(void **state)
     plain = rules;
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         parse(same[i]);
-        assert_memory_equal(&rules, &plain, sizeof rules);
+        same_rules(&plain);
     }
     parse(select_default);      /* said again: the same choices, with themselves to fall back to */
     for (enum kind kind = KIND_BARRIER; kind <= KIND_ALL_REDUCE; kind++)
@@ -115,6 +133,40 @@ static void clauses(void **state)
     CHOSEN(KIND_BROADCAST, false, (size_t)2 << 30, "pipelined");
 }
 
+/* What holds for two ranks, for more ranks than CPUs, and for others. */
+static void some_comms(void **state)
+{
+    (void)state;
+    parse(NULL);
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 88, "inline");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 256 << 10, "eager");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, (256 << 10) + 1, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_OTHER, 256 << 10, "pipelined");
+    CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, 256 << 10, "eager");
+    CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, (256 << 10) + 1, "pipelined");
+    CHOSEN(KIND_SCAN, COMMS_TWO, 65537, "pipelined");
+    CHOSEN(KIND_BARRIER, COMMS_TWO, 0, "flags");
+    parse("all_reduce:-inf=pipelined");
+    for (enum comms comms = COMMS_OTHER; comms < COMMS; comms++)
+        CHOSEN(KIND_ALL_REDUCE, comms, 8, "pipelined");
+    parse("all_reduce/two:-inf=eager;barrier/two:-inf=central");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 8, "eager");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 1 << 20, "pipelined");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_OTHER, 8, "inline");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_CROWDED, 8, "inline");
+    CHOSEN(KIND_BARRIER, COMMS_TWO, 0, "central");
+    CHOSEN(KIND_BARRIER, COMMS_OTHER, 0, "flags");
+    parse("all_reduce/two:-inf=eager;all_reduce:-inf=pipelined");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 8, "pipelined");
+    /* who says how device memory goes has it so from the same sizes on */
+    parse("device:-inf=peers");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 65536, "eager");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 65537, "pipelined");
+    parse("reduce/two:-inf=eager; staged:-1m=pinned,-inf=leader");
+    CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 65537, "pipelined");
+    CHOSEN(KIND_REDUCE, COMMS_TWO, 65537, "eager");
+}
+
 /* Every collective of every size: what no choice covers, or what is too large for the choice, is
  * done all the same, as the default would. */
 static void never_nothing(void **state)
@@ -127,10 +179,10 @@ static void never_nothing(void **state)
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
         parse(texts[t]);
         for (enum kind kind = KIND_BARRIER; kind <= KIND_SAME; kind++)
-            for (int crowded = 0; crowded < 2; crowded++)
+            for (enum comms comms = COMMS_OTHER; comms < COMMS; comms++)
                 for (int shift = -1; shift < 64; shift++) {
                     size_t bytes = shift < 0 ? 0 : (size_t)1 << shift;
-                    const struct algorithm *a = select_algorithm(&rules, kind, crowded, bytes);
+                    const struct algorithm *a = select_algorithm(&rules, kind, comms, bytes);
                     if (!a)
                         fail_msg("nothing is chosen for %s of %zu bytes: it lacks a row in"
                                  " algorithm_table, or a range up to inf in select_default",
@@ -301,6 +353,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default), cmocka_unit_test(nothing_said), cmocka_unit_test(clauses),
+ cmocka_unit_test(some_comms),
         cmocka_unit_test(never_nothing), cmocka_unit_test(wrong), cmocka_unit_test(names_of_before),
         cmocka_unit_test(roads), cmocka_unit_test(anything), cmocka_unit_test(rows),
     };

@@ -3,6 +3,7 @@
 #include "coll/select.h"
 #include "coll/tuning_file.h"
 #include "group/comm.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -187,7 +188,8 @@ int main(void)
         cmocka_unit_test(test_ranks_go_by_it),
         cmocka_unit_test(test_a_bad_file_stops_nobody),
     };
-    snprintf(path, sizeof path, "/tmp/tutti_tuned_test.%d", (int)getpid());
+    close(mkstemp(scratch_name(path, sizeof path, "tuned")));
+    unlink(path);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
     return failed;

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=forks */
 /* Operations left under way. Where a test needs that something has not happened yet, a rank holds
  * back its part until it is told; so "still under way" is certain, and nothing is measured. */
 #include "support/ranks.h"
