@@ -318,6 +318,7 @@ static bool front_sound(const struct p2p *p, const struct lane *lane)
     switch (e->mode) {
     case LETTER_WHOLE: return e->bytes <= LETTER_TEXT;
     case LETTER_STORED: return e->bytes <= MEDIUM && p2p_of_peer(p, peer, e->rest.at, e->bytes);
+    case LETTER_HANDED: return hand_sound(p, lane, e);
     case LETTER_OFFERED:
         return p2p_of_peer(p, peer, e->rest.deal, sizeof(struct deal))
             && (e->rest.at == NOT_IN_ARENA || peer == p->watch->me
@@ -362,10 +363,12 @@ const struct envelope *lane_next(struct p2p *p, struct lane *lane)
     return NULL;
 }
 
-void lane_took(struct lane *lane, const struct envelope *envelope)
+void lane_took(struct p2p *p, struct lane *lane, const struct envelope *envelope)
 {
     if (envelope->mode == LETTER_STORED)
         lane->got_end = envelope->rest.end;
+    else if (envelope->mode == LETTER_HANDED)
+        hand_up(p, lane, envelope);
     reel_on(&lane->read);
     lane->got++;
 }

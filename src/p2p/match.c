@@ -13,8 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* STREAMED_FROM: a message of 1 MiB is still in a cache when it is used; streaming slowed it. */
-enum { FAST_SPINS = 256, STREAMED_FROM = 2 << 20 };
+enum { FAST_SPINS = 256 };
 
 static bool fits(const struct post *post, uint32_t from, uint32_t tag)
 {
@@ -79,18 +78,30 @@ static const char *match_direct(const struct p2p *p, uint32_t from, const struct
     return NULL;
 }
 
-static void match_copy(struct post *post, char *to, const char *from, size_t bytes)
+struct landing landing_begin(struct p2p *p, size_t bytes)
 {
-    if (!post->streams) {
+    struct tuner *ways = COPY_STREAMS ? tuner_of(p->streams, bytes, STREAM_LEAST) : NULL;
+    return (struct landing){ ways, 0, ways && tuner_choose(ways, 1) };
+}
+
+void landing_copy(struct landing *landing, char *to, const char *from, size_t bytes)
+{
+    if (!landing->ways) {
         copy_plain(to, from, bytes);
         return;
     }
     uint64_t began = clock_tick();
-    if (post->streamed)
+    if (landing->streamed)
         copy_streaming(to, from, bytes);
     else
         copy_plain(to, from, bytes);
-    post->ticks += clock_tick() - began;
+    landing->ticks += clock_tick() - began;
+}
+
+void landing_end(const struct landing *landing, size_t bytes)
+{
+    if (landing->ways)
+        tuner_learn(landing->ways, landing->streamed, landing->ticks, bytes);
 }
 
 void match_learn(struct post *post)
@@ -98,8 +109,7 @@ void match_learn(struct post *post)
     if (post->ways)
         tuner_learn(post->ways, post->start == START_FAR, clock_tick() - post->granted_tick,
                     post->bytes);
-    if (post->streams)
-        tuner_learn(post->streams, post->streamed, post->ticks, post->bytes);
+    landing_end(&post->landing, post->bytes);
 }
 
 /* Grants an offer: from here on the transfer runs. False: it was withdrawn. */
@@ -132,13 +142,9 @@ static bool match_grant(struct p2p *p, struct post *post, uint32_t from, const s
     post->generation = e->rest.generation;
     post->moving = true;
     post->bytes = e->bytes;
-    post->ticks = 0;
-    post->streams = far || !COPY_STREAMS || e->bytes < STREAMED_FROM
-        ? NULL
-        : tuner_of(p->streams, e->bytes, STREAM_LEAST);
-    post->streamed = post->streams && tuner_choose(post->streams, 1);
+    post->landing = landing_begin(p, far ? 0 : e->bytes);
     if (direct) {
-        match_copy(post, post->to, post->stage, e->bytes);
+        landing_copy(&post->landing, post->to, post->stage, e->bytes);
         match_learn(post);
         if (deal_step(p, from, deal, e->rest.generation, DEAL_GRANTED, DEAL_DONE))
             post_over(p, post, 0);
@@ -177,8 +183,7 @@ static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const
         return false;
     if (post->got)
         *post->got = (tutti_message){ (int)from, (int)e->tag,
-                                      post->kind == KIND_PROBE ? e->bytes
-                                                               : e->bytes / post->width };
+                                      e->bytes / fold_type_size((tutti_type)e->type) };
     if (wrong)
         post_over(p, post, match_wrong(p, post, from, e));
     else if (post->kind == KIND_PROBE)
@@ -186,8 +191,10 @@ static bool match_deliver(struct p2p *p, struct post *post, uint32_t from, const
     else if (deal)
         return match_grant(p, post, from, e);
     else {
+        struct landing landing = landing_begin(p, e->bytes);
         if (e->bytes)
-            copy_plain(post->to, data, e->bytes);
+            landing_copy(&landing, post->to, data, e->bytes);
+        landing_end(&landing, e->bytes);
         post_over(p, post, 0);
     }
     return true;
@@ -241,7 +248,7 @@ static bool match_message(struct p2p *p, uint32_t from, const struct envelope *e
 static bool match_set_aside(struct p2p *p, uint32_t from, const struct envelope *e,
                             const char *data)
 {
-    size_t bytes = e->mode == LETTER_STORED ? e->bytes : 0;
+    size_t bytes = envelope_apart(e) ? e->bytes : 0;
     struct parcel *parcel = malloc(sizeof *parcel + bytes);
     if (!parcel)
         return false;
@@ -287,14 +294,17 @@ bool match_lane(struct p2p *p, struct lane *lane, bool force)
         }
         if (!e)
             break;
-        const char *data = e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text;
+        const char *data = envelope_apart(e) ? p2p_at(p, e->rest.at) : e->text;
+        size_t bytes = e->bytes;
+        uint64_t began = envelope_apart(e) ? hand_began(p, lane, bytes) : 0;
         if (!match_message(p, from, e, data) && !match_set_aside(p, from, e, data)) {
             struct post *asker = match_asker(p, from);
             if (asker)
                 p2p_expire(p, asker, -ENOMEM);
             break;
         }
-        lane_took(lane, e);
+        lane_took(p, lane, e);
+        hand_learn(lane, bytes, began);
         moved = true;
     }
     if (moved)
@@ -331,7 +341,8 @@ bool lane_collect(struct p2p *p, struct lane *lane)
                && load_acquire64(&lane->in->filled) > post->start + post->piece) {
             size_t at = post->piece++ * PIECE,
                    n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-            match_copy(post, post->to + at, post->stage + lane->drained % p->pieces * PIECE, n);
+            landing_copy(&post->landing, post->to + at,
+                         post->stage + lane->drained % p->pieces * PIECE, n);
             store_fence64(&lane->in->drained, ++lane->drained);      /* E39 release, E40 fence */
             p2p_ring(p, lane_peer(p, lane));
             moved = true;
@@ -367,10 +378,12 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
     const struct envelope *e = lane_next(p, lane), *chunks = NULL;
     if (!e && note->bytes >= OVERLAP_LEAST)
         overlap_wait(lane);
+    uint64_t began = 0;
     for (int i = 0; !e && w->budget.spin_ticks && i < FAST_SPINS; i++) {
         cpu_pause();
         e = lane_next(p, lane);
         if (!e && note->bytes >= OVERLAP_LEAST && overlap_begun(lane)) {
+            began = hand_began(p, lane, note->bytes);
             e = chunks = overlap_take(p, lane, note->tag, note->type, to, note->bytes);
             break;
         }
@@ -378,11 +391,19 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
     if (!e || e->mode == LETTER_OFFERED || (note->tag != TUTTI_ANY && note->tag != (int)e->tag)
         || e->type != (uint16_t)note->type || e->bytes > note->bytes)
         return false;   /* too large: the slow path reports it */
-    if (e->bytes && !chunks)
-        copy_plain(to, e->mode == LETTER_STORED ? p2p_at(p, e->rest.at) : e->text, e->bytes);
+    if (!chunks)
+        began = hand_began(p, lane, e->bytes);
+    if (e->bytes >= STREAM_LEAST && !chunks) {
+        struct landing landing = landing_begin(p, e->bytes);
+        landing_copy(&landing, to, p2p_at(p, e->rest.at), e->bytes);
+        landing_end(&landing, e->bytes);
+    } else if (e->bytes && !chunks)
+        copy_plain(to, envelope_apart(e) ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)
         *got = (tutti_message){ note->peer, (int)e->tag, e->bytes / note->width };
-    lane_took(lane, e);
+    size_t bytes = e->bytes;
+    lane_took(p, lane, e);
     lane_tell(p, lane);
+    hand_learn(lane, bytes, began);
     return true;
 }

@@ -42,11 +42,13 @@ static void overlap_copy(char *to, const char *from, size_t bytes, bool streamed
 /* Whether the receiver waits is known after the first chunk at no cost: its line comes meanwhile.
  */
 struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const char *from,
-                         size_t bytes)
+                             size_t bytes, bool block)
 {
     cpu_fetch((const void *)&lane->out->waits);
-    bool streamed = COPY_STREAMS && tuner_choose_less(&p->staged, p->comm->world->staged_less);
-    struct overlap chunks = { to, from, bytes, overlap_chunk(bytes), clock_tick(), streamed };
+    bool streamed = COPY_STREAMS && !block
+        && tuner_choose_less(&p->staged, p->comm->world->staged_less);
+    struct overlap chunks = { to, from, bytes, overlap_chunk(bytes), clock_tick(), block,
+                              streamed };
     overlap_copy(to, from, chunks.done, streamed);
     return chunks;
 }
@@ -68,7 +70,9 @@ void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks)
     }
     if (chunks->streamed)
         copy_ordered();
-    tuner_learn_mean(&p->staged, chunks->streamed, clock_tick() - chunks->began, bytes);
+    if (!chunks->block)
+        tuner_learn_mean(&p->staged, chunks->streamed, clock_tick() - chunks->began,
+                         bytes);
 }
 
 /* How many chunks of the next letter's message are there. */
@@ -87,8 +91,9 @@ bool overlap_begun(const struct lane *lane)
 static bool overlap_front(const struct p2p *p, struct lane *lane, struct envelope *e)
 {
     memcpy(e, &lane->read.at[lane->read.index].envelope, offsetof(struct envelope, rest.deal));
-    return e->mode == LETTER_STORED
-        && p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->bytes) != NULL;
+    return (e->mode == LETTER_STORED
+            && p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->bytes) != NULL)
+        || (e->mode == LETTER_HANDED && hand_sound(p, lane, e));
 }
 
 const struct envelope *overlap_take(struct p2p *p, struct lane *lane, int tag, tutti_type type,
@@ -100,6 +105,7 @@ const struct envelope *overlap_take(struct p2p *p, struct lane *lane, int tag, t
         || (tag != TUTTI_ANY && tag != (int)begun.tag))
         return NULL;
     const char *from = p2p_at(p, begun.rest.at);
+    struct landing landing = landing_begin(p, begun.bytes);
     size_t done = 0;
     for (int idle = 0; idle < OVERLAP_SPINS; idle++) {
         bool sent = load_acquire64(&letter->seq) > lane->got;        /* E35 acquire */
@@ -107,18 +113,19 @@ const struct envelope *overlap_take(struct p2p *p, struct lane *lane, int tag, t
         if (there > begun.bytes)
             there = begun.bytes;
         if (there > done) {
-            copy_plain(to + done, from + done, there - done);
+            landing_copy(&landing, to + done, from + done, there - done);
             done = there;
             idle = 0;
         }
         if (sent) {
             const struct envelope *e = lane_next(p, lane);
-            if (e && (e->mode != LETTER_STORED || e->bytes != begun.bytes
+            if (e && (e->mode != begun.mode || e->bytes != begun.bytes
                       || e->rest.at != begun.rest.at || e->tag != begun.tag
                       || e->type != begun.type)) {
                 lane->damaged = true;
                 return NULL;
             }
+            landing_end(&landing, begun.bytes);
             return e;
         }
         cpu_pause();
@@ -141,7 +148,7 @@ bool overlap_match(struct p2p *p, struct lane *lane)
     post->sender = from;
     if (post->got)
         *post->got = (tutti_message){ (int)from, (int)e->tag, e->bytes / post->width };
-    lane_took(lane, e);
+    lane_took(p, lane, e);
     post_over(p, post, 0);
     return true;
 }

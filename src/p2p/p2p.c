@@ -106,6 +106,8 @@ void p2p_close(struct tutti_comm *comm)
         free(page->offers);
         free(page);
     }
+    for (uint32_t q = 0; q < comm->watch.size; q++)
+        free(p->lanes[q].hand);
     free(p->seen);
     free(p->lanes);
     free(p);

@@ -14,6 +14,9 @@
  *                       before.
  *   up to MEDIUM        in the store, if half of it has room now; not if the receiver can copy the
  *                       message from its place in the arena.
+ *   HAND_LEAST on       from somebody who has a block in hand that changes hands with the receiver:
+ *                       in that, which is the receiver's when it has read the message (hand.c).
+ *                       Up to half a stage. Else as above and below.
  *   more                stay with the sender; the letter offers a deal, which the receiver grants.
  *                       The data then go through the channel's stage, piece by piece, in the order
  *                       of grants. If they lie in the arena, the receiver copies them from there.
@@ -65,6 +68,8 @@ enum {
     RING_FIRST = 30,
     RING_MOST = 7680
 };
+/* Fewer bytes go by the store, of which the next lines are prefetched for writing. */
+enum { HAND_LEAST = TINY(512, 100) };
 /* Pieces of a stage, bytes and numbers. With PIECES_MOST a line is written again only after it has
    left its reader's L2 cache, which makes it cheap to write. PIECES_ALL limits the sum over all
    peers. */
@@ -88,6 +93,13 @@ enum {
 enum { CMA_LEAST = TINY(256 << 10, 1 << 30) };
 
 struct post_list { struct post *head, *tail; };
+
+/* How a large message is stored where its receiver wants it: plainly, or past the caches. */
+struct landing {
+    struct tuner *ways;                              /* NULL: plainly */
+    uint64_t ticks;                                  /* spent so far */
+    bool streamed;
+};
 
 /* One call under way: on its caller's stack, or in its handle. */
 struct post {
@@ -113,9 +125,7 @@ struct post {
     uint64_t generation, start, pieces, piece;       /* piece: pieces that have gone through */
     struct tuner *ways;                              /* recv, by cma.c or stage; NULL: no choice */
     uint64_t granted_tick;                           /* with `ways`: when it was granted */
-    struct tuner *streams;                           /* recv: plain or streaming stores; or NULL */
-    uint64_t ticks;                                  /* spent in these stores */
-    bool streamed;
+    struct landing landing;                          /* recv */
     int64_t timeout_ns;                              /* < 0: none */
     uint64_t began_ns;
 };
@@ -147,6 +157,7 @@ struct lane {
     uint64_t filled;                    /* pieces */
     uint64_t offers_pieces;             /* pieces of the stage, from its beginning, with pages */
     struct offer *offers;               /* free ones */
+    struct hand *hand;                  /* blocks that change hands (hand.c). NULL: none yet */
     struct post_list unsent, offered;   /* sends: not in the channel yet; offered, or moving */
     shared64 *table;                    /* the peer's table of channels */
     uint64_t got, got_end;              /* letters read; stored bytes read */
@@ -223,6 +234,12 @@ static inline uint64_t p2p_offset(const struct p2p *p, const void *at)
     return (uint64_t)((uintptr_t)at - (uintptr_t)p->watch->arena->base);
 }
 
+/* True: the whole message is there, in the store or in a block that changes hands. */
+static inline bool envelope_apart(const struct envelope *e)
+{
+    return e->mode == LETTER_STORED || e->mode == LETTER_HANDED;
+}
+
 static inline uint64_t deal_word(uint64_t generation, enum deal_state state)
 {
     return generation << 2 | (uint64_t)state;
@@ -266,9 +283,7 @@ static inline void post_describe(struct post *post, enum kind kind, int peer, in
     post->generation = post->start = post->pieces = post->piece = 0;
     post->ways = NULL;
     post->granted_tick = 0;
-    post->streams = NULL;
-    post->ticks = 0;
-    post->streamed = false;
+    post->landing.ways = NULL;
     post->timeout_ns = -1;
     post->began_ns = 0;
 }
@@ -303,17 +318,38 @@ struct offer *offer_take(struct p2p *p, struct lane *lane, int *error);
 void offer_give(struct lane *lane, struct offer *offer);
 /* The next letter that has come from the peer; NULL: none. */
 const struct envelope *lane_next(struct p2p *p, struct lane *lane);
-void lane_took(struct lane *lane, const struct envelope *envelope);  /* the letter has been read */
+/* the letter has been read */
+void lane_took(struct p2p *p, struct lane *lane, const struct envelope *envelope);
 void lane_tell(struct p2p *p, struct lane *lane);                    /* publishes what was read */
 /* The word, and its value, that a receiver spins on until the next letter comes. */
 const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value);
 
+/* ---- hand.c: blocks that change hands: an answer is written where the message was read ---- */
+/* A block for a message of so many bytes, which the letter then hands over. NULL: this rank has
+   none in hand. */
+char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, struct envelope *e);
+/* True: what a letter that hands over a block says can be true. */
+bool hand_sound(const struct p2p *p, const struct lane *lane, const struct envelope *e);
+/* Its message has been read: from here on the block is this rank's. */
+void hand_up(struct p2p *p, struct lane *lane, const struct envelope *e);
+/* Around the sending or the reading of a message. 0: nothing is to be learned. */
+uint64_t hand_began(const struct p2p *p, const struct lane *lane, size_t bytes);
+void hand_learn(struct lane *lane, size_t bytes, uint64_t began);
+/* Before the sending of a message above MEDIUM, that its receiver cannot read in place. */
+void hand_turn(const struct p2p *p, const struct lane *lane, size_t bytes);
+
 /* ---- overlap.c: a message that is copied out while its sender copies it in ---- */
-struct overlap { char *to; const char *from; size_t bytes, done; uint64_t began; bool streamed; };
-/* Copies the first chunk into the store. Then the caller writes the envelope, and overlap_end
-   copies the rest. */
+struct overlap {
+    char *to;
+    const char *from;
+    size_t bytes, done;
+    uint64_t began;
+    bool block, streamed;
+};
+/* Copies the first chunk into the store, or into a block that changes hands. Then the caller writes
+   the envelope, and overlap_end copies the rest. */
 struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const char *from,
-                         size_t bytes);
+                             size_t bytes, bool block);
 void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks);
 /* Tells the sender that this rank waits for its next letter: it goes by chunks then. */
 static inline void overlap_wait(struct lane *lane)
@@ -348,6 +384,10 @@ bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generat
                enum deal_state is, enum deal_state to);
 void match_broken(struct p2p *p, struct post *post);
 void match_learn(struct post *post);                    /* the message is here: tuners learn */
+/* A message of that length is about to be copied out; a part of it is; all is. */
+struct landing landing_begin(struct p2p *p, size_t bytes);
+void landing_copy(struct landing *landing, char *to, const char *from, size_t bytes);
+void landing_end(const struct landing *landing, size_t bytes);
 
 /* ---- cma.c: reads out of the sender's memory ---- */
 /* Writes the message's address into the envelope, if the receiver may read it there. */

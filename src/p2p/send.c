@@ -55,9 +55,10 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
 }
 
 static inline void send_sign_stored(const struct p2p *p, struct envelope *e,
-                                    const struct note *note, const char *at, uint64_t end)
+                                    const struct note *note, const char *at, uint64_t end,
+                                    bool block)
 {
-    e->mode = LETTER_STORED;
+    e->mode = block ? LETTER_HANDED : LETTER_STORED;
     e->rest.at = p2p_offset(p, at);
     e->rest.end = end;
     send_sign(e, note->bytes, note->tag, note->site, note->type);
@@ -79,16 +80,23 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const struct note
         send_sign(e, bytes, note->tag, note->site, note->type);
         return 0;
     }
-    char *at = lane_store(p, lane, bytes, &end, &error);
+    char *at = hand_down(p, lane, bytes, e);
+    bool block = at != NULL;
+    error = -EAGAIN;
+    if (!block && bytes <= MEDIUM)
+        at = lane_store(p, lane, bytes, &end, &error);
     if (!at)
         return error;
     if (bytes >= OVERLAP_LEAST) {
-        struct overlap chunks = overlap_begin(p, lane, at, from, bytes);
-        send_sign_stored(p, e, note, at, end);
+        struct overlap chunks = overlap_begin(p, lane, at, from, bytes, block);
+        send_sign_stored(p, e, note, at, end, block);
         overlap_end(p, lane, &chunks);
     } else {
-        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
-        send_sign_stored(p, e, note, at, end);
+        if (block)
+            copy_plain(at, from, bytes);
+        else
+            staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
+        send_sign_stored(p, e, note, at, end, block);
     }
     return 0;
 }
@@ -99,8 +107,9 @@ static int send_large(struct p2p *p, struct lane *lane, struct post *post, const
                       struct envelope *e)
 {
     post->direct = send_direct(p, lane, post);
-    if (!post->direct && post->bytes <= MEDIUM
-        && send_whole(p, lane, note, post->from, e) == 0)
+    if (!post->direct)
+        hand_turn(p, lane, post->bytes);
+    if (!post->direct && send_whole(p, lane, note, post->from, e) == 0)
         return 0;
     send_sign(e, post->bytes, post->tag, post->site, post->type);
     return send_offer(p, lane, post, e);
@@ -116,6 +125,7 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
     const struct note note = {
         post->peer, post->tag, post->type, post->site, post->bytes, post->width
     };
+    uint64_t began = hand_began(p, lane, post->bytes);
     error = post->bytes > SMALL ? send_large(p, lane, post, &note, e)
                                 : send_whole(p, lane, &note, post->from, e);
     if (error < 0)
@@ -127,20 +137,24 @@ int lane_send(struct p2p *p, struct lane *lane, struct post *post)
             post_remove(post);
         post_append(&lane->offered, post);
         lane_wake(p, lane);
-    } else
+    } else {
+        hand_learn(lane, post->bytes, began);
         post_over(p, post, 0);
+    }
     return 1;
 }
 
 bool send_now(struct p2p *p, const struct note *note, const void *from)
 {
     struct lane *lane = p2p_lane(p, (uint32_t)note->peer);
+    uint64_t began = hand_began(p, lane, note->bytes);
     if (note->bytes > SMALL || !lane->out || lane->unsent.head || !p2p_well(p, note->peer))
         return false;
     struct letter *letter = lane_letter(p, lane);
     if (!letter || send_whole(p, lane, note, from, &letter->envelope) < 0)
         return false;
     lane_publish(p, lane, letter, note->bytes);
+    hand_learn(lane, note->bytes, began);
     return true;
 }
 

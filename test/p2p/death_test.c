@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults */
+/* ctest: timeout=300 labels=faults needs=robust */
 /* Ranks that die, leave, are late, abort: whoever waits for them is told which, nobody hangs, and
  * what was sent is received. */
 #include "group/comm.h"

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=populate */
 /* Messages of every length around every threshold, in every way they can be sent, bit for bit; what
  * stands in the way of what; oneself. */
 #include "p2p/p2p.h"

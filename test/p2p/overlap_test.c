@@ -85,7 +85,7 @@ static void half_sent(struct p2p *p, struct lane *lane, const unsigned char *fro
     int error;
     struct envelope *e = &lane_letter(p, lane)->envelope;
     char *at = lane_store(p, lane, BYTES, &end, &error);
-    *chunks = overlap_begin(p, lane, at, (const char *)from, BYTES);
+    *chunks = overlap_begin(p, lane, at, (const char *)from, BYTES, false);
     e->mode = LETTER_STORED;
     e->rest.at = p2p_offset(p, at);
     e->rest.end = end;
