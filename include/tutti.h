@@ -595,7 +595,8 @@ int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutt
 int  tutti_recv(void *buf, size_t count, tutti_type, int from, int tag, tutti_message *got,
                 tutti_comm *, const tutti_call *);
 
-/* Waits until such a message is there, and leaves it there. got->count is its length in bytes.
+/* Waits until such a message is there, and leaves it there. got->count, as of tutti_recv: how many
+ * elements it has, of the type that its sender gave.
  * Errors: as tutti_recv. */
 int  tutti_probe(int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
 
@@ -666,7 +667,8 @@ uint64_t tutti_seed(uint64_t base, const tutti_comm *);
  * work that one process hands to all others at its own pace. Messages are bytes of any length.
  *
  * A queue is memory of the writer's span: a ring of options.room bytes. A message of up to a
- * quarter of it is shown where it lies; a longer one goes through in pieces. Readers that are ahead
+ * quarter of it is shown where it lies. A longer one goes through in pieces, or, from 1 MiB on,
+ * through memory beside the ring, if the span has room. Readers that are ahead
  * poll as long as messages come within some 50 us, and sleep otherwise. A put wakes all sleepers by
  * one system call, and makes none if nobody sleeps.
  *
@@ -743,6 +745,39 @@ int  tutti_queue_put(tutti_queue *, const void *data, size_t bytes, const tutti_
 /* The same of several buffers, one behind the other: part[i][bytes[i]], for i < parts. */
 int  tutti_queue_put_v(tutti_queue *, const void *const part[], const size_t bytes[], int parts,
                        const tutti_call *);
+
+/* Lends memory for one message, which readers are shown where it lies, however large it is. The
+ * writer's.
+ *
+ * *block: `bytes` of the writer's span, for the caller to fill in. tutti_queue_put_loan puts the
+ * first `bytes` of it as a message; from then on it belongs to the queue, and is lent again when
+ * the last reader has gone past that message, or has died. If the put fails, the caller still has
+ * it. tutti_queue_drop_loan gives it back unused. A reader that looks at such a message holds it as
+ * any other: its loan is not lent again, and its place in the ring is not written.
+ *
+ * Errors, besides those of put:
+ *     -ENOSPC  the writer's span is full; nothing is waited for
+ *     -ENOMEM
+ * Example:
+ *     tutti_queue *rows;
+ *     tutti_queue_message row;
+ *     void *block = NULL;
+ *     int error = tutti_queue_create(world, 0, NULL, &rows);
+ *     if (error == 0 && rank == 0)
+ *         error = tutti_queue_loan(rows, 65536, &block);
+ *     if (block) {
+ *         memset(block, 1, 65536);
+ *         error = tutti_queue_put_loan(rows, block, 65536, NULL);
+ *     }
+ *     if (error == 0 && rank == 1) {
+ *         error = tutti_queue_look(rows, &row, NULL);
+ *         tutti_queue_release(rows, &row);
+ *     }
+ *     if (error < 0)
+ *         fprintf(stderr, "%s\n", tutti_strerror(error)); */
+int  tutti_queue_loan(tutti_queue *, size_t bytes, void **block);
+int  tutti_queue_put_loan(tutti_queue *, void *block, size_t bytes, const tutti_call *);
+int  tutti_queue_drop_loan(tutti_queue *, void *block);
 
 /* Waits for the next message and copies it. A reader's.
  *
@@ -1076,6 +1111,9 @@ int  tutti_queue_create_at(const char *site, tutti_comm *, int writer, const tut
 int  tutti_queue_put_at(const char *site, tutti_queue *, const void *, size_t, const tutti_call *);
 int  tutti_queue_put_v_at(const char *site, tutti_queue *, const void *const part[], const size_t
                           bytes[], int parts, const tutti_call *);
+int  tutti_queue_loan_at(const char *site, tutti_queue *, size_t, void **);
+int  tutti_queue_put_loan_at(const char *site, tutti_queue *, void *, size_t, const tutti_call *);
+int  tutti_queue_drop_loan_at(const char *site, tutti_queue *, void *);
 int  tutti_queue_get_at(const char *site, tutti_queue *, void *, size_t *, const tutti_call *);
 int  tutti_queue_look_at(const char *site, tutti_queue *, tutti_queue_message *, const tutti_call
                          *);
@@ -1131,6 +1169,9 @@ int  tutti_queue_look_at(const char *site, tutti_queue *, tutti_queue_message *,
 #define tutti_queue_create(...) tutti_queue_create_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_queue_put(...)   tutti_queue_put_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_queue_put_v(...) tutti_queue_put_v_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_loan(...)  tutti_queue_loan_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_put_loan(...)  tutti_queue_put_loan_at(TUTTI_SITE, __VA_ARGS__)
+#define tutti_queue_drop_loan(...) tutti_queue_drop_loan_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_queue_get(...)   tutti_queue_get_at(TUTTI_SITE, __VA_ARGS__)
 #define tutti_queue_look(...)  tutti_queue_look_at(TUTTI_SITE, __VA_ARGS__)
 #endif

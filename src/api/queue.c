@@ -1,6 +1,7 @@
 /* Broadcast queues: check the arguments and call feed/. A queue's calls go beside the collectives
  * of the comm that it was made on. They are journaled when they wait, since a table of ranks shows
- * who waits; a call that goes straight through costs no record. */
+ * who waits; a call that goes straight through costs no record, and nothing of CALLER_KEPT: what of
+ * a put or a get can sleep or report stands under it in feed/. */
 #define TUTTI_NO_SITES
 #include "engine/guard.h"
 #include "engine/queue.h"
@@ -111,7 +112,6 @@ static int call_enter(struct tutti_queue *q, enum kind kind, const char *site,
 int tutti_queue_put_v_at(const char *site, tutti_queue *queue, const void *const part[],
                          const size_t bytes[], int parts, const tutti_call *call)
 {
-    CALLER_KEPT;
     struct feed_call c;
     int r = call_enter(queue, KIND_QUEUE_PUT, site, call, &c);
     if (r < 0)
@@ -141,7 +141,6 @@ int tutti_queue_put_at(const char *site, tutti_queue *queue, const void *data, s
 int tutti_queue_get_at(const char *site, tutti_queue *queue, void *buf, size_t *bytes,
                        const tutti_call *call)
 {
-    CALLER_KEPT;
     struct feed_call c;
     int r = call_enter(queue, KIND_QUEUE_GET, site, call, &c);
     if (r < 0)
@@ -162,6 +161,55 @@ int tutti_queue_look_at(const char *site, tutti_queue *queue, tutti_queue_messag
     if (!message)
         r = guard_refuse(queue->comm, c.kind, c.site, "message is NULL");
     return feed_leave(queue, r < 0 ? r : feed_look(queue, message, &c));
+}
+
+/* ---- loans ---- */
+
+int tutti_queue_loan_at(const char *site, tutti_queue *queue, size_t bytes, void **block)
+{
+    struct feed_call c;
+    int r = call_enter(queue, KIND_QUEUE_PUT, site, NULL, &c);
+    if (r < 0)
+        return r;
+    if (!block || bytes > PTRDIFF_MAX)
+        r = block ? guard_refuse(queue->comm, c.kind, c.site, "%zu bytes are too many", bytes)
+                  : guard_refuse(queue->comm, c.kind, c.site, "block is NULL");
+    else
+        *block = NULL;
+    return feed_leave(queue, r < 0 ? r : feed_loan(queue, bytes, block, &c));
+}
+
+static int loan_refuse(tutti_queue *queue, const struct feed_call *c, const void *block,
+                       size_t bytes, int error)
+{
+    return error == -EMSGSIZE
+        ? guard_refuse(queue->comm, c->kind, c->site, "%zu bytes: the loan is smaller", bytes)
+        : guard_refuse(queue->comm, c->kind, c->site,
+                       "0x%zx is not the beginning of a loan of this queue that is not put yet",
+                       (size_t)block);
+}
+
+int tutti_queue_put_loan_at(const char *site, tutti_queue *queue, void *block, size_t bytes,
+                            const tutti_call *call)
+{
+    struct feed_call c;
+    int r = call_enter(queue, KIND_QUEUE_PUT, site, call, &c);
+    if (r < 0)
+        return r;
+    r = feed_loan_put(queue, block, bytes, &c);
+    if (r == -EMSGSIZE || r == -ENOENT)
+        r = loan_refuse(queue, &c, block, bytes, r);
+    return feed_leave(queue, r);
+}
+
+int tutti_queue_drop_loan_at(const char *site, tutti_queue *queue, void *block)
+{
+    struct feed_call c;
+    int r = call_enter(queue, KIND_QUEUE_PUT, site, NULL, &c);
+    if (r < 0)
+        return r;
+    r = feed_loan_drop(queue, block);
+    return feed_leave(queue, r < 0 ? loan_refuse(queue, &c, block, 0, r) : 0);
 }
 
 /* 0: a call without a site may go on. */
@@ -242,4 +290,19 @@ int tutti_queue_get(tutti_queue *queue, void *buf, size_t *bytes, const tutti_ca
 int tutti_queue_look(tutti_queue *queue, tutti_queue_message *message, const tutti_call *call)
 {
     return tutti_queue_look_at(NULL, queue, message, call);
+}
+
+int tutti_queue_loan(tutti_queue *queue, size_t bytes, void **block)
+{
+    return tutti_queue_loan_at(NULL, queue, bytes, block);
+}
+
+int tutti_queue_put_loan(tutti_queue *queue, void *block, size_t bytes, const tutti_call *call)
+{
+    return tutti_queue_put_loan_at(NULL, queue, block, bytes, call);
+}
+
+int tutti_queue_drop_loan(tutti_queue *queue, void *block)
+{
+    return tutti_queue_drop_loan_at(NULL, queue, block);
 }

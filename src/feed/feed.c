@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "group/exchange.h"
+#include "os/caller.h"
+#include "os/memory.h"
 #include "watch/journal.h"
 #include "watch/rollcall.h"
 
@@ -32,6 +34,7 @@ static void feed_wait_begin(struct tutti_queue *q, const struct feed_call *call)
     struct watch *w = &q->comm->watch;
     q->waits = true;
     q->wait = timed_wait_begin(q->comm, call->timeout_ns);
+    q->wait.idles = w->me != q->writer;
     feed_count(&q->waited, 1);
     if (!(load_acquire32(&w->attention) & ATTENTION_WORK))
         journal_begin(w, 0, fingerprint_make(call->kind, 0, 0, 0, 0), 0, call->site, clock_tick());
@@ -59,6 +62,7 @@ static void feed_late(struct tutti_queue *q, const struct feed_call *call,
 
 int feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer)
 {
+    CALLER_KEPT;
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     feed_report(q, call, &t);
@@ -70,6 +74,7 @@ int feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer
 
 int feed_damaged(struct tutti_queue *q, const struct feed_call *call)
 {
+    CALLER_KEPT;
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     feed_report(q, call, &t);
@@ -87,6 +92,7 @@ static int feed_stopped(struct tutti_queue *q)
 
 int feed_wait(struct tutti_queue *q, const struct feed_call *call, const struct feed_wait *wait)
 {
+    CALLER_KEPT;
     struct watch *w = &q->comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
     struct wait_budget budget = wait_pace_budget(&q->pace, &w->budget);
@@ -102,6 +108,31 @@ int feed_wait(struct tutti_queue *q, const struct feed_call *call, const struct 
     if (r == -ETIMEDOUT)
         feed_late(q, call, wait);
     return r < 0 ? r : feed_stopped(q);
+}
+
+/* Most waits of readers that poll end here, without a record, a clock or a look at the writer. */
+bool feed_glance(struct tutti_queue *q, const shared64 *word)
+{
+    if (q->waits || !q->pace.credit || !q->comm->watch.budget.spin_ticks)
+        return false;
+    q->since = clock_tick();
+    for (int i = 0; i < FEED_GLANCES; i++) {
+        cpu_pause();
+        if (load_acquire64(word)) {                                  /* E96 acquire */
+            wait_pace_learn(&q->pace, 0);
+            q->since = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+void feed_wake(struct tutti_queue *q, shared64 *word)
+{
+    CALLER_KEPT;
+    struct watch *w = &q->comm->watch;
+    feed_count(&q->wakes, 1);
+    w->ways->wake(w->ways->arg, low_half(word), INT32_MAX);
 }
 
 /* When it came: as the other side has said, if it had to wake this one; else just now. */
@@ -126,8 +157,9 @@ int feed_enter(struct tutti_queue *q)
 {
     uint32_t free = 0;
     if (!swap_if32(&q->inside, &free, 1))                            /* E100 release */
-        return -EBUSY;
-    fence_full();                                                    /* E100 fence */
+        /* E100 acquire: who is inside may be the thread that closes */
+        return load_acquire32(&q->closed) ? -ECANCELED : -EBUSY;
+    fence_behind_change();                                           /* E100 fence */
     if (!load_acquire32(&q->closed))                                 /* E100 acquire */
         return 0;
     store_release32(&q->inside, 0);                                  /* E100 release */
@@ -198,6 +230,7 @@ static void feed_free(struct tutti_queue *q)
 {
     if (q) {
         pthread_mutex_destroy(&q->lock);
+        feed_loans_free(q);
         free(q->part);
         free(q->away);
         free(q);
@@ -242,12 +275,27 @@ static void feed_place(struct tutti_queue *q, char *at)
     q->ring = at + feed_head_bytes(q->comm->watch.size);
 }
 
+/* In huge pages where the system has some: readers copy out of it all the time. */
+void *feed_memory(struct tutti_queue *q, size_t bytes, int *error)
+{
+    size_t huge;
+    if (bytes < MEMORY_HUGE_FROM)
+        return comm_hold(q->comm, bytes, error);
+    void *at = comm_hold_bare(q->comm, bytes, error);
+    if (at && memory_populate_huge(at, bytes, 0, &huge) < 0) {
+        comm_hold_end(q->comm, at);
+        *error = -ENOMEM;
+        return NULL;
+    }
+    return at;
+}
+
 /* The writer's part. 0 or -errno. */
 static int feed_lay(struct tutti_queue *q)
 {
     int error;
     uint32_t size = q->comm->watch.size;
-    char *at = comm_hold(q->comm, feed_head_bytes(size) + q->room, &error);
+    char *at = feed_memory(q, feed_head_bytes(size) + q->room, &error);
     if (!at)
         return error;
     feed_place(q, at);

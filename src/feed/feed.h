@@ -13,7 +13,12 @@
  * set its stamp.
  *
  * A message of more than `whole` bytes comes in pieces, which each reader puts together in memory
- * of its own. A first piece says that what came of the message before it was given up.
+ * of its own; from FEED_LENT_FROM on it is copied into a loan, if there is memory for one. A first
+ * piece says that what came of the message before it was given up.
+ *
+ * A loan is memory of the writer's span for one message, whose record only says where it lies. It
+ * is free again when all readers have gone past that record, as the record's own place is: so no
+ * reader counts anything, and one that dies keeps nothing. The writer looks when it needs memory.
  *
  * The writer waits for the slowest reader alone: it can write only when that one has read on. Then
  * it looks again who is the slowest. So it watches one death at a time. All readers sleep on one
@@ -48,11 +53,21 @@ enum {
     FEED_SIZE_MOST = 256,              /* ranks: a writer and 255 readers */
     FEED_ROOM = 8 << 20,
     FEED_ROOM_LEAST = TINY(4096, 4 * FEED_STEP),
-    FEED_HOLDS = 64                    /* messages that a reader holds in place at a time */
+    FEED_HOLDS = 64,                   /* messages that a reader holds in place at a time */
+    FEED_LENT_FROM = 1 << 20           /* bytes of a message that is better lent than in pieces */
 };
 #define FEED_ROOM_MOST (UINT64_C(1) << 40)
 
 struct feed_hold { uint64_t at; bool over; };
+
+/* Memory for one message. end: of its record, if it is put; else the caller has it, or nobody. */
+struct feed_loan {
+    struct feed_loan *next;
+    char *at;
+    size_t room;
+    uint64_t end;
+    enum feed_loan_state { LOAN_IDLE, LOAN_OUT, LOAN_PUT } state;
+};
 
 struct tutti_queue {
     struct tutti_comm *comm;           /* of its own */
@@ -77,6 +92,7 @@ struct tutti_queue {
     uint32_t about;                    /* the reader waited for; of the thread that closes, too */
     uint32_t left;                     /* readers that have not closed, and live */
     bool *away;                        /* [size]: those that have, or are dead; and the writer */
+    struct feed_loan *loans;
     /* the reader's */
     char *part;                        /* a message that comes in pieces, or has come */
     uint64_t part_bytes, part_got;
@@ -101,6 +117,8 @@ int  feed_create(struct tutti_comm *parent, uint32_t site, uint32_t writer, uint
 /* 0: this thread is inside. -EBUSY: another one is. -ECANCELED: closed. */
 int  feed_enter(struct tutti_queue *q);
 int  feed_leave(struct tutti_queue *q, int result);
+/* The writer's, as comm_hold. */
+void *feed_memory(struct tutti_queue *q, size_t bytes, int *error);
 /* Any thread. Ends the call under way. */
 void feed_close(struct tutti_queue *q);
 /* Any thread. */
@@ -111,7 +129,23 @@ void feed_forget(struct tutti_comm *comm);
 /* put.c */
 int  feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes[], int parts,
               const struct feed_call *call);
+/* Puts a record of `bytes` that says where a message lies, in the arena. */
+int  feed_put_place(struct tutti_queue *q, uint64_t place, uint64_t bytes,
+                    const struct feed_call *call);
 void feed_end(struct tutti_queue *q);                /* of a close */
+/* Looks at who reads and who is dead, and how far all have read: q->least. */
+int  feed_readers(struct tutti_queue *q, const struct feed_call *call);
+
+/* lend.c */
+int  feed_loan(struct tutti_queue *q, size_t bytes, void **block, const struct feed_call *call);
+/* The same; -ENOSPC, -ENOMEM without a report. */
+int  feed_loan_take(struct tutti_queue *q, size_t bytes, void **block,
+                    const struct feed_call *call);
+/* -ENOENT: no loan begins there. -EMSGSIZE: it is smaller. */
+int  feed_loan_put(struct tutti_queue *q, const void *block, size_t bytes,
+                   const struct feed_call *call);
+int  feed_loan_drop(struct tutti_queue *q, const void *block);
+void feed_loans_free(struct tutti_queue *q);         /* the books only */
 
 /* get.c */
 /* *bytes: the room, then the length. */
@@ -138,6 +172,10 @@ static inline uint64_t feed_record_bytes(uint64_t bytes)
 struct feed_wait { shared64 *word; shared32 *sleeps; uint64_t seen; uint32_t peer;
                    const shared64 *spin; uint64_t value; const char *what; };
 int  feed_wait(struct tutti_queue *q, const struct feed_call *call, const struct feed_wait *wait);
+/* A short look for a word that is 0 until then, where that has paid so far. */
+enum { FEED_GLANCES = TINY(256, 1) };
+bool feed_glance(struct tutti_queue *q, const shared64 *word);
+void feed_wake(struct tutti_queue *q, shared64 *word);
 /* What was waited for has come. */
 void feed_came(struct tutti_queue *q);
 /* Begins the report of a failure: "queue_get on comm 2, called by rank 1 at a.c:3: ". */

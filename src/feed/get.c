@@ -4,6 +4,8 @@
  * would hold more than some of the ring is copied. */
 #include "feed/feed.h"
 
+#include "os/caller.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +17,10 @@ struct front { const char *data; uint64_t bytes, end; bool part; };
 
 static void tail_set(struct tutti_queue *q, uint64_t tail)
 {
-    struct watch *w = &q->comm->watch;
-    struct feed_reader *mine = &q->head->readers[w->me];
+    struct feed_reader *mine = &q->head->readers[q->comm->watch.me];
     store_fence64(&mine->tail, tail);               /* E98 release, E99 release, E99 fence */
-    if (load_relaxed32(&mine->awaited)) {           /* relaxed: E99, ordered by the fence */
-        feed_count(&q->wakes, 1);
-        w->ways->wake(w->ways->arg, low_half(&mine->tail), INT32_MAX);
-    }
+    if (load_relaxed32(&mine->awaited))             /* relaxed: E99, ordered by the fence */
+        feed_wake(q, &mine->tail);
 }
 
 /* Goes past a record. Without holds no other thread is here. */
@@ -89,6 +88,7 @@ void feed_away(struct tutti_queue *q)
 /* The writer waits for room that this rank holds, and this rank for the writer. */
 static int hold_stuck(struct tutti_queue *q, const struct feed_call *call)
 {
+    CALLER_KEPT;
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     feed_report(q, call, &t);
@@ -106,6 +106,8 @@ static int record_await(struct tutti_queue *q, const struct feed_record *record,
     struct watch *w = &q->comm->watch;
     if (call->once)
         return -EAGAIN;
+    if (feed_glance(q, &record->stamp))
+        return 0;
     bool gone = q->waits ? timed_wait_gone(&q->wait, q->writer)      /* E5: before its words */
                          : timed_wait_lost(w, q->writer, SLICE_BRIEF);
     uint64_t seen = load_acquire64(&q->head->head);                  /* E97 acquire */
@@ -133,6 +135,7 @@ static void part_drop(struct tutti_queue *q)
 static int part_add(struct tutti_queue *q, const struct feed_record *record, enum feed_kind kind,
                     uint64_t left, uint64_t end, const struct feed_call *call)
 {
+    CALLER_KEPT;
     uint64_t data = left < q->piece ? left : q->piece;
     if (kind == FEED_FIRST) {
         part_drop(q);
@@ -145,6 +148,20 @@ static int part_add(struct tutti_queue *q, const struct feed_record *record, enu
     memcpy(q->part + q->part_got, record->data, data);
     q->part_got += data;
     get_past(q, end);
+    return 0;
+}
+
+/* The message lies where the record says. */
+static int lent_find(struct tutti_queue *q, const struct feed_record *record, uint64_t bytes,
+                     uint64_t end, struct front *f)
+{
+    const struct arena *arena = &q->comm->world->arena;
+    uint64_t place;
+    memcpy(&place, record->data, sizeof place);
+    if (place < arena->header->spans_at || place > arena->bytes || bytes > arena->bytes - place)
+        return -EPROTO;
+    part_drop(q);
+    *f = (struct front){ arena->base + place, bytes, end, false };
     return 0;
 }
 
@@ -175,6 +192,8 @@ static int front_await(struct tutti_queue *q, struct front *f, const struct feed
             *f = (struct front){ record->data, left, end, false };
             return 0;
         }
+        if (kind == FEED_LENT)
+            return lent_find(q, record, left, end, f) < 0 ? feed_damaged(q, call) : 0;
         if (kind == FEED_FILL)
             get_past(q, end);
         else

@@ -148,8 +148,7 @@ static void head_set(struct tutti_queue *q)
     if (!sleeps)
         return;
     store_relaxed64(&q->head->woke, clock_tick());                   /* relaxed: a hint */
-    feed_count(&q->wakes, 1);
-    w->ways->wake(w->ways->arg, low_half(&q->head->head), INT32_MAX);
+    feed_wake(q, &q->head->head);
 }
 
 static int record_put(struct tutti_queue *q, struct cursor *c, enum feed_kind kind, uint64_t left,
@@ -169,6 +168,44 @@ static int record_put(struct tutti_queue *q, struct cursor *c, enum feed_kind ki
     return 0;
 }
 
+int feed_readers(struct tutti_queue *q, const struct feed_call *call)
+{
+    uint32_t about;
+    int r = readers_look(q, call);
+    if (r == 0 && !q->left && q->comm->watch.size > 1)
+        r = -ESHUTDOWN;
+    return r < 0 ? r : readers_least(q, call, &about);
+}
+
+int feed_put_place(struct tutti_queue *q, uint64_t place, uint64_t bytes,
+                   const struct feed_call *call)
+{
+    int r = room_await(q, FEED_STEP, call);
+    if (r < 0)
+        return r;
+    memcpy(feed_record_at(q, q->at)->data, &place, sizeof place);
+    record_set(q, FEED_LENT, bytes, FEED_STEP);
+    head_set(q);
+    feed_count(&q->messages, 1);
+    feed_count(&q->bytes, bytes);
+    return 0;
+}
+
+/* -ENOSPC, -ENOMEM: there is no memory for a loan. */
+static int put_by_loan(struct tutti_queue *q, struct cursor c, uint64_t bytes,
+                       const struct feed_call *call)
+{
+    void *block;
+    int r = feed_loan_take(q, bytes, &block, call);
+    if (r < 0)
+        return r;
+    cursor_copy(&c, block, bytes);
+    r = feed_loan_put(q, block, bytes, call);
+    if (r < 0)
+        feed_loan_drop(q, block);
+    return r;
+}
+
 int feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes[], int parts,
              const struct feed_call *call)
 {
@@ -181,6 +218,12 @@ int feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes
         r = -ESHUTDOWN;
     if (r < 0)
         return r;
+    if (all > q->whole && all >= FEED_LENT_FROM) {
+        r = put_by_loan(q, c, all, call);
+        if (r != -ENOSPC && r != -ENOMEM)
+            return r;
+        r = 0;
+    }
     if (all <= q->whole)
         r = record_put(q, &c, FEED_WHOLE, all, call);
     /* given up in the middle, it stays unfinished: the next message begins with another kind */

@@ -26,9 +26,21 @@ static uint64_t peek(const uint64_t *at)
     return load_acquire64((const shared64 *)(const void *)at);
 }
 
-enum { SIZE = 4, ROOM = 4096, MOST = 2 * ROOM, RUNS = 1, OVER = 2, LEAVE = 3 };
+enum { SIZE = 4, ROOM = 4096, MOST = 2 * ROOM, RUNS = 1, OVER = 2, LEAVE = 3,
+       LOANS_MOST = ROOM / FEED_STEP + 8 };
 
-/* Puts, or gets and compares, until an error. rank[].operation: how many went well. */
+static int put_loan(struct tutti_queue *q, const void *bytes, size_t length)
+{
+    void *block;
+    int r = tutti_queue_loan(q, length, &block);
+    if (r < 0)
+        return r;
+    memcpy(block, bytes, length);
+    return tutti_queue_put_loan(q, block, length, NULL);
+}
+
+/* Puts, every third message by a loan, or gets and compares, until an error. rank[].operation: how
+ * many went well. */
 static int work(struct tutti_queue *q, int rank, struct team *team)
 {
     unsigned char *bytes = malloc(MOST);
@@ -41,7 +53,7 @@ static int work(struct tutti_queue *q, int rank, struct team *team)
         if (rank == 0) {
             message_fill(bytes, n, length);
             team->number[0] = n + 1;                 /* begun */
-            r = tutti_queue_put(q, bytes, length, NULL);
+            r = n % 3 ? tutti_queue_put(q, bytes, length, NULL) : put_loan(q, bytes, length);
         } else if (n % 2) {
             r = tutti_queue_look(q, &m, NULL);
             mine->wrong += r == 0 && !message_is(m.data, n, m.bytes, MOST);
@@ -63,7 +75,7 @@ static int work(struct tutti_queue *q, int rank, struct team *team)
 
 static int body_kill(tutti_comm *world, int rank, struct team *team)
 {
-    tutti_queue *q;
+    struct tutti_queue *q;
     tutti_queue_options options = { .room = ROOM, .flags = flags_of_run };
     if (tutti_queue_create(world, 0, &options, &q) < 0)
         return 1;
@@ -73,6 +85,8 @@ static int body_kill(tutti_comm *world, int rank, struct team *team)
     tutti_queue_figures figures;
     tutti_queue_stats(q, &figures);
     team->rank[rank].number[0] = figures.lost;
+    for (const struct feed_loan *loan = q->loans; loan; loan = loan->next)
+        team->rank[rank].number[1]++;
     team->rank[rank].error[1] = tutti_queue_free(q);
     team_say(team, rank, OVER);
     team_hear(team, rank, LEAVE);
@@ -137,6 +151,7 @@ static void test_reader(void **state)
         snprintf(name, sizeof name, "the reader, rank %d: died", victim);
         assert_int_equal(writer->error[0], -EOWNERDEAD);
         assert_non_null(strstr(writer->report, name));
+        assert_true(writer->number[1] <= LOANS_MOST);
         for (int p = 1; p < SIZE; p++) {
             if (p == victim)
                 continue;
@@ -170,6 +185,7 @@ static void test_go_on(void **state)
         assert_int_equal(team_await(team, 0, OVER), 0);
         assert_int_equal(team->rank[0].error[0], -ESHUTDOWN);
         assert_int_equal(team->rank[0].number[0], SIZE - 1);
+        assert_true(team->rank[0].number[1] <= LOANS_MOST);
         team_dismiss(team, LEAVE);
         team_free(team);
     }

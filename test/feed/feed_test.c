@@ -218,6 +218,115 @@ static void test_holds(void **state)
     assert_int_equal(ranks_run_either(2, body_stuck), 0);
 }
 
+static int loans_of(const struct tutti_queue *q)
+{
+    int count = 0;
+    for (const struct feed_loan *loan = q->loans; loan; loan = loan->next)
+        count++;
+    return count;
+}
+
+/* Messages of any length, each where it lies; what all have gone past is lent again. */
+static int loans_stream(struct tutti_queue *q, tutti_comm *world, int rank)
+{
+    enum { COUNT = 200 };
+    unsigned char *bytes = malloc(MOST);
+    for (uint64_t n = 0; n < COUNT; n++) {
+        size_t length = message_bytes(n, MOST), room = MOST;
+        void *block = bytes;
+        tutti_queue_message m;
+        if (rank == 0) {
+            CHECK_IS(tutti_queue_loan(q, length, &block), 0);
+            message_fill(block, n, length);
+            CHECK_IS(tutti_queue_put_loan(q, block, length, NULL), 0);
+            CHECK_IS(tutti_queue_put_loan(q, block, length, NULL), -EINVAL);
+        } else if (n % 2) {
+            CHECK_IS(tutti_queue_look(q, &m, NULL), 0);
+            CHECK(m.hold != 0 && message_is(m.data, n, m.bytes, MOST));
+            CHECK_IS(tutti_queue_release(q, &m), 0);
+        } else {
+            CHECK_IS(tutti_queue_get(q, bytes, &room, NULL), 0);
+            CHECK(message_is(bytes, n, room, MOST));
+        }
+    }
+    free(bytes);
+    CHECK(rank != 0 || loans_of(q) <= ROOM / FEED_STEP + 8);
+    return 0;
+}
+
+/* Of two loans the one that a reader holds is not lent again until it is released. */
+static int loans_held(struct tutti_queue *q, tutti_comm *world, int rank)
+{
+    enum { LENGTH = 5000 };
+    tutti_queue_message m = { NULL, 0, 0 };
+    void *block[2] = { NULL, NULL }, *again;
+    size_t room = 0;
+    for (uint64_t n = 0; n < 2 && rank == 0; n++) {
+        CHECK_IS(tutti_queue_loan(q, LENGTH, &block[n]), 0);
+        memset(block[n], (int)n + 1, LENGTH);
+        CHECK_IS(tutti_queue_put_loan(q, block[n], LENGTH, NULL), 0);
+    }
+    if (rank != 0) {
+        CHECK_IS(tutti_queue_look(q, &m, NULL), 0);
+        CHECK_IS(tutti_queue_get(q, NULL, &room, NULL), -EMSGSIZE);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    for (int n = 0; n < 2 && rank == 0; n++) {
+        CHECK_IS(tutti_queue_loan(q, LENGTH, &again), 0);
+        CHECK(again != block[0] && again != block[1]);
+        memset(again, 9, LENGTH);
+        CHECK_IS(tutti_queue_drop_loan(q, again), 0);
+        CHECK_IS(tutti_queue_drop_loan(q, again), -EINVAL);
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    if (rank == 1)
+        for (int i = 0; i < LENGTH; i++)
+            CHECK_IS(((const char *)m.data)[i], 1);
+    if (rank != 0)
+        CHECK_IS(tutti_queue_release(q, &m), 0);
+    if (rank == 2)                                   /* what it has not read keeps nothing */
+        CHECK_IS(tutti_queue_close(q), 0);
+    for (char bytes[LENGTH]; rank == 1 && room;) {
+        CHECK_IS(tutti_queue_get(q, bytes, &room, NULL), 0);
+        CHECK(bytes[0] == 2 && bytes[LENGTH - 1] == 2);
+        room = 0;
+    }
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    if (rank != 0)
+        return 0;
+    int before = loans_of(q);
+    CHECK_IS(tutti_queue_loan(q, LENGTH, &again), 0);
+    CHECK_IS(tutti_queue_put_loan(q, again, 1 << 30, NULL), -EINVAL);
+    CHECK(ranks_explain(tutti_queue_comm(q), "the loan is smaller"));
+    CHECK_IS(loans_of(q), before);
+    for (const struct feed_loan *loan = q->loans; loan; loan = loan->next)
+        CHECK(loan->state != LOAN_PUT);
+    CHECK_IS(tutti_queue_loan(q, (size_t)1 << 46, &again), -ENOSPC);
+    CHECK(again == NULL && ranks_explain(tutti_queue_comm(q), "the span is full"));
+    CHECK(loans_of(q) < before);                     /* it has given back what was idle */
+    return 0;
+}
+
+static int body_loans(tutti_comm *world, int rank)
+{
+    struct tutti_queue *q;
+    CHECK_IS(feed_create(world, 0, 0, ROOM, 0, 0, &q), 0);
+    CHECK_IS(loans_stream(q, world, rank), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    CHECK_IS(loans_held(q, world, rank), 0);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
+    int expected = rank == 0 ? 0 : rank == 1 ? -EINVAL : -ECANCELED;
+    CHECK_IS(tutti_queue_loan(q, 1, &(void *){ NULL }), expected);
+    CHECK_IS(tutti_barrier(world, NULL), 0);         /* the writer still has a reader until here */
+    return tutti_queue_free(q);
+}
+
+static void test_loans(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(3, body_loans), 0);
+}
+
 /* over: the reader was not quick enough to sleep before the writer had closed. */
 struct closer { tutti_queue *q; shared32 over; };
 
@@ -408,8 +517,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream), cmocka_unit_test(test_full), cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_holds), cmocka_unit_test(test_close), cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_wakes), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_holds), cmocka_unit_test(test_loans), cmocka_unit_test(test_close),
+        cmocka_unit_test(test_leave), cmocka_unit_test(test_wakes), cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
