@@ -10,6 +10,9 @@
  *
  * Peers can read device memory where it lies, where the system lets them (CUDA IPC). To open a
  * peer's memory takes up to a millisecond, and to close it waits for all kernels of the process.
+ * So a collective opens what it has not opened before, and closes nothing unless it opens. In a
+ * comm's first two collectives with device memory, and in the first with new memory, no kernel of
+ * the program may wait for what a rank does later.
  * Memory of tutti_cuda_alloc, and device memory of tutti_register, stays open from its first
  * operation on. All other memory is copied, on the device, to and from a staging of 32 MiB that a
  * comm has there from its first such operation until it is freed. So it may be of any kind, and may
@@ -48,10 +51,20 @@ int tutti_cuda_alloc(void **ptr, size_t bytes, int device, tutti_comm *);
 
 /* Gives back what this rank had from tutti_cuda_alloc by any comm of the world.
  *
- * It is freed after all work of this process on it. Peers that have it open close it in their next
- * call about device memory. This call waits for them up to a second. If that is not enough, it
- * returns 0 all the same. A later call of one of these two, or tutti_finalize, frees the memory
- * then. What a dead rank had open counts for nothing. ptr NULL: 0. Works on a broken comm.
+ * It is freed after all work of this process on it, and after the peers that have it open have
+ * closed it. To close it, CUDA waits for all work of that peer on the device. So no collective
+ * closes it and no wait. A peer closes it in its next tutti_cuda_alloc, tutti_cuda_free,
+ * tutti_register or tutti_unregister of device memory, in tutti_finalize, or when it opens other
+ * memory. Best free at the same place of the program on all ranks. A rank that has nothing to free
+ * there passes NULL.
+ *
+ * This call waits for peers up to 50 ms. If that is not enough, it returns 0 all the same. A later
+ * call of one of these, or tutti_finalize, frees the memory then. What a dead rank had open counts
+ * for nothing. ptr NULL: 0. Works on a broken comm.
+ *
+ * Peers keep memory of tutti_register open in the same way. tutti_unregister waits up to a second,
+ * and then gives -EBUSY: it stays registered, and is not to be freed yet. What cuMemCreate made for
+ * POSIX file descriptors, peers close at once, also while they wait.
  *
  * Errors: -EINVAL  anything else: freed before, memory of another allocator or rank */
 int tutti_cuda_free(void *ptr, tutti_comm *);

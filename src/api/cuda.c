@@ -49,7 +49,7 @@ int tutti_cuda_free(void *ptr, tutti_comm *comm)
     struct text why = TEXT_IN(said);
     text_clear(&why);
     int r = memory_enter(comm, "cuda_free");
-    if (r < 0 || !ptr)
+    if (r < 0)
         return r;
     r = device_memory_free(comm->world, ptr, &why);
     if (r < 0)

@@ -2,7 +2,11 @@
  * libraries use. Their sizes are multiples of 2 MiB: the driver shares its blocks, which have that
  * size, as a whole, and a block that a peer can reach should have only our memory in it. Each
  * allocation holds a reference to the primary context, so the context outlives all other
- * releases. */
+ * releases.
+ *
+ * Who frees or unregisters first closes all of the peers' memory that it has open and does not use.
+ * All ranks do so at the same place of the program. So the last one to come finds its memory closed
+ * by those who have gone on. What is needed again is opened again. */
 #include "gpu/device_memory.h"
 
 #include "gpu/calm.h"
@@ -12,6 +16,8 @@
 #include <errno.h>
 
 #define BLOCK ((size_t)2 << 20)
+/* How long they wait for peers. Then free leaves the rest to a later call; unregister fails. */
+#define FREE_PATIENCE_NS UINT64_C(50000000)
 #define PATIENCE_NS UINT64_C(1000000000)
 
 static int choose_device(const struct driver *driver, int device, int otherwise, struct text *why)
@@ -111,6 +117,10 @@ int device_memory_alloc(struct world *world, size_t bytes, int device, int other
     if (r < 0)
         return r;
     CUresult error = call->cuMemAlloc_v2(&at, room);
+    while (error == CUDA_ERROR_OUT_OF_MEMORY && ipc_export_await_gone(share, PATIENCE_NS)) {
+        give_returned(share, call);
+        error = call->cuMemAlloc_v2(&at, room);
+    }
     r = error ? driver_failed(call, "cuMemAlloc", error, why) : keep(share, at, room, true, why);
     if (r < 0 && !error)
         call->cuMemFree_v2(at);
@@ -135,6 +145,8 @@ static int free_within(struct world *world, void *ptr, uint64_t patience_ns, str
     int r = driver_open(&driver, why);
     if (r < 0)
         return r;
+    if (patience_ns)
+        ipc_import_close_idle(ipc_export_handles(share), false);
     give_returned(share, &driver->call);
     r = ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, true, patience_ns, why);
     if (r == -EBUSY)
@@ -144,7 +156,15 @@ static int free_within(struct world *world, void *ptr, uint64_t patience_ns, str
 
 int device_memory_free(struct world *world, void *ptr, struct text *why)
 {
-    return free_within(world, ptr, PATIENCE_NS, why);
+    struct ipc_export *share = ipc_export_if(world);
+    const struct driver *driver;
+    if (!ptr && share && driver_open(&driver, NULL) == 0) {
+        ipc_import_close_idle(ipc_export_handles(share), false);
+        give_returned(share, &driver->call);
+    }
+    if (!ptr)
+        return 0;
+    return free_within(world, ptr, FREE_PATIENCE_NS, why);
 }
 
 void device_memory_free_later(struct world *world, void *ptr)
@@ -165,6 +185,8 @@ int device_memory_register(struct world *world, const struct driver_pointer *poi
                            struct text *why)
 {
     struct ipc_export *share = share_of(world, why);
+    if (share)
+        ipc_import_sweep(ipc_export_handles(share));
     if (pointer->memory == DRIVER_MANAGED) {
         text_add(why, "it is managed memory, which no other process can open");
         return -EINVAL;
@@ -189,7 +211,7 @@ int device_memory_unregister(struct world *world, void *ptr, struct text *why)
     struct ipc_export *share = ipc_export_if(world);
     if (!share)
         return -EINVAL;
-    ipc_import_sweep(ipc_export_handles(share));
+    ipc_import_close_idle(ipc_export_handles(share), false);
     return ipc_export_let_go(share, (uint64_t)(uintptr_t)ptr, false, PATIENCE_NS, why);
 }
 

@@ -74,7 +74,7 @@ static int prove_one(struct coll *c, uint32_t p, const struct card *card, struct
         }
         if (direct_take(c, p, &d->page, PROOF_BYTES, &d->page_at, &d->page_open, why) < 0)
             return 0;
-        r = proof_ask(c->gpu.call->gpu, &d->proof, d->page_at, why);
+        r = proof_ask(world, c->gpu.call->gpu, &d->proof, d->page_at, why);
         if (r < 0) {
             close_page(c, false);
             return r == -EIO ? r : 0;
@@ -114,5 +114,5 @@ int direct_prove(struct coll *c, struct text *why)
 void direct_prove_end(struct coll *c)
 {
     if (c->gpu.call->direct->page_open)
-        close_page(c, !proof_drop(&c->gpu.call->direct->proof));
+        close_page(c, !proof_drop(c->comm->world, &c->gpu.call->direct->proof));
 }

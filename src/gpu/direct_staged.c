@@ -13,11 +13,14 @@
  * arrived, so all have ended their part of the operation before.
  *
  * Rounds go in order and copy before they write, so buffers may be the same in place. A rank folds
- * its own elements out of the caller's buffer, unless it folds into its slot. */
+ * its own elements out of the caller's buffer, unless it folds into its slot. If its own block does
+ * not begin at a multiple of 16, it is brought into the slot as well: one such address would make
+ * the kernel read all contributions element by element (ptx.c). */
 #include "gpu/direct.h"
 
 #include "coll/parts.h"
 #include "coll/pipeline.h"
+#include "gpu/kernel.h"
 #include "gpu/streams.h"
 
 static bool of_all(const struct coll *c) { return c->algorithm->kind == KIND_ALL_REDUCE; }
@@ -87,6 +90,15 @@ static CUdeviceptr address(const void *at, size_t bytes)
     return (CUdeviceptr)(uintptr_t)at + bytes;
 }
 
+static size_t block_at(const struct coll *c, size_t block) { return block * c->count * c->width; }
+
+/* True: this rank folds its own block out of its slot, where blocks begin at multiples of 64. */
+static bool brings_own(const struct coll *c)
+{
+    return c->algorithm->kind == KIND_REDUCE_SCATTER
+        && address(c->send, block_at(c, c->comm->watch.me)) % KERNEL_ALIGNED;
+}
+
 /* ---- the stages. DONE: handed over; WAITING with op->wait; -errno ---------------------------- */
 
 static int mark(struct coll *c, int side, uint64_t *number)
@@ -106,10 +118,10 @@ static int hand_in(struct coll *c)
         && pipeline_read(c, said(c, s->asked - DEVICE_SLOTS + 1), reads_mine) == WAITING)
         return WAITING;
     for (uint32_t b = 0; b < blocks; b++) {
-        if (each(c) && b == c->comm->watch.me)                   /* nobody else reads that */
+        if (each(c) && b == c->comm->watch.me && !brings_own(c))     /* nobody else reads that */
             continue;
         int r = direct_move(c, STREAM_IN, slot(c, c->comm->watch.me, s->asked, b),
-                            address(c->send, (b * c->count + now.first) * c->width),
+                            address(c->send, block_at(c, b) + now.first * c->width),
                             now.count * c->width);
         if (r < 0)
             return r;
@@ -128,9 +140,8 @@ static int hand_fold(struct coll *c)
     struct chunk now = chunk(c, s->folding), share = { 0, now.count };
     if (of_all(c) && !c->gpu.call->direct->leader)
         share = direct_share(c, now.count, me);
-    size_t before = share.first * c->width, own = c->algorithm->kind == KIND_REDUCE_SCATTER
-        ? me * c->count
-        : 0;
+    size_t before = share.first * c->width,
+           own = c->algorithm->kind == KIND_REDUCE_SCATTER ? block_at(c, me) : 0;
     struct kernel_fold fold = {
         .out = of_all(c) ? slot(c, me, s->folding, 0) + before
                          : address(c->recv, now.first * c->width),
@@ -138,8 +149,8 @@ static int hand_fold(struct coll *c)
     };
     for (uint32_t p = 0; p < ranks; p++)
         direct_add_input(c, &fold, p,
-                         p == me && !of_all(c)
-                             ? address(c->send, (own + now.first) * c->width)
+                         p == me && !of_all(c) && !brings_own(c)
+                             ? address(c->send, own + now.first * c->width)
                              : slot(c, p, s->folding, me) + before);
     int r = share.count ? direct_launch(c, &fold) : 0;
     if (r < 0)
@@ -168,7 +179,7 @@ static int copy_out(struct coll *c, struct chunk now)
         if (p == me ? !parts_keeps(c) : !parts_moves(c, p, me))
             continue;
         CUdeviceptr from = p == me
-            ? address(c->send, ((each(c) ? me * c->count : 0) + now.first) * c->width)
+            ? address(c->send, (each(c) ? block_at(c, me) : 0) + now.first * c->width)
             : slot(c, p, s->taking, me);
         r = direct_move(c, STREAM_OUT, address(parts_recv(c, p), now.first * c->width), from,
                         now.count * c->width);

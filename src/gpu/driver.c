@@ -43,7 +43,7 @@ static struct {
 /* True: this thread holds `loader`. A library that is being opened may fork. */
 static _Thread_local bool in_loader;
 
-#if __has_include(<sys/single_threaded.h>)
+#if defined(__GLIBC__) && __GLIBC__ == 2 && __GLIBC_MINOR__ >= 32
 #include <sys/single_threaded.h>
 #define SINGLE_THREADED __libc_single_threaded
 #else

@@ -13,12 +13,15 @@
 #include "gpu/lent_handle.h"
 #include "gpu/loan.h"
 #include "gpu/segment.h"
+#include "os/futex.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SLICE_NS = 5000000 };
 
 struct lending {
     uint64_t buffer, base, bytes, generation, used;
@@ -41,9 +44,9 @@ struct ipc_export {
     char note[300];
 };
 
-/* A rank that waits, in any call, closes what peers have called back, so they need not wait for
- * it. */
-static void ipc_export_meanwhile(void *handles) { ipc_import_sweep(handles); }
+/* A rank that waits, in any call, closes what peers have called back, where that waits for nothing.
+ * So they need not wait for it. */
+static void ipc_export_meanwhile(void *handles) { ipc_import_sweep_at_once(handles); }
 
 static struct ipc_export *ipc_export_new(struct world *world, struct text *why)
 {
@@ -97,7 +100,7 @@ struct ipc_import *ipc_export_handles(struct ipc_export *share) { return share->
 
 void ipc_export_begin(struct ipc_export *share)
 {
-    ipc_import_sweep(share->handles);
+    ipc_import_sweep_at_once(share->handles);
     descriptors_gather(share->descriptors);
 }
 
@@ -113,9 +116,22 @@ static bool loan_returned(const struct ipc_export *s, struct loan *loan)
     return loan_is_back(loan, s->world->arena.seats, (uint32_t)s->world->size);
 }
 
-static bool loan_wait(struct ipc_export *s, struct loan *loan, uint64_t deadline)
+typedef void sweep_of(struct ipc_import *handles);
+
+/* Sleeps until the loan, which was called back, is returned, or the time is over. In slices, to see
+ * deaths. Not under the lock, which those who return the loan may need. */
+static bool loan_wait(struct ipc_export *s, struct loan *loan, sweep_of *sweep, uint64_t deadline)
 {
-    return loan_await(loan, s->world->arena.seats, (uint32_t)s->world->size, s->handles, deadline);
+    for (;;) {
+        uint32_t seen = load_acquire32(&loan->returned);             /* E73 acquire */
+        if (loan_returned(s, loan))
+            return true;
+        uint64_t now = clock_ns();
+        if (now >= deadline)
+            return false;
+        sweep(s->handles);
+        futex_wait(&loan->returned, seen, deadline - now < SLICE_NS ? deadline - now : SLICE_NS);
+    }
 }
 
 /* ---- lending ---- */
@@ -135,8 +151,8 @@ static void lending_drop(struct lending *l)
     l->taken = false;
 }
 
-/* A free row, or the least recently used one that can be given up: called back, and open
- * nowhere. */
+/* A free row, or the least recently used one that is open nowhere. What a peer has open is not
+ * called back for this: until the peer closes it, nobody could open it. */
 static struct lending *lending_room(struct ipc_export *s)
 {
     bool tried[LOANS] = { false };
@@ -152,9 +168,11 @@ static struct lending *lending_room(struct ipc_export *s)
         if (!oldest)
             return NULL;
         tried[oldest - s->lendings] = true;
-        loan_call_back(loan_of(s, oldest), oldest->generation);
-        if (!loan_returned(s, &s->loans[oldest - s->lendings]))
+        if (!loan_returned(s, loan_of(s, oldest)))
             continue;
+        loan_call_back(loan_of(s, oldest), oldest->generation);
+        if (!loan_returned(s, loan_of(s, oldest)))
+            continue;                                /* a peer has just opened it */
         lending_drop(oldest);
         return oldest;
     }
@@ -285,7 +303,7 @@ bool ipc_export_take_back(struct ipc_export *share, const struct lent *lent, uin
     if (loan)
         loan_call_back(loan_of(share, l), l->generation);
     pthread_mutex_unlock(&share->lock);
-    return !loan || loan_wait(share, loan, deadline);
+    return !loan || loan_wait(share, loan, ipc_import_sweep_at_once, deadline);
 }
 
 /* ---- what is kept ---- */
@@ -353,7 +371,7 @@ int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t
     bool free_now = stretch_returned(share, buffer, &loan);
     pthread_mutex_unlock(&share->lock);
     if (!free_now)
-        free_now = loan_wait(share, loan, deadline);
+        free_now = loan_wait(share, loan, ipc_import_sweep, deadline);
     pthread_mutex_lock(&share->lock);
     t = stretch_at(share, at, ours);        /* another thread may have done the same meanwhile */
     free_now = free_now && stretch_returned(share, buffer, &loan);
@@ -367,8 +385,8 @@ int ipc_export_let_go(struct ipc_export *share, uint64_t at, bool ours, uint64_t
     pthread_mutex_unlock(&share->lock);
     if (r == -EBUSY)
         text_add(why,
-                 "another rank still has it open, which it closes at its next operation with "
-                 "device memory");
+                 "another rank still has it open, and closes it when it calls tutti_cuda_free "
+                 "(NULL will do)");
     return r;
 }
 
@@ -406,6 +424,18 @@ static uint64_t next_of(struct ipc_export *s, bool all)
     return at;
 }
 
+bool ipc_export_await_gone(struct ipc_export *share, uint64_t timeout_ns)
+{
+    uint64_t deadline = clock_ns() + timeout_ns;
+    struct loan *loan = NULL;
+    bool freed = false;
+    pthread_mutex_lock(&share->lock);
+    for (struct stretch *t = share->stretches; t && !loan && !freed; t = t->next)
+        freed = t->ours && t->gone && stretch_returned(share, t->buffer, &loan);
+    pthread_mutex_unlock(&share->lock);
+    return freed || (loan && loan_wait(share, loan, ipc_import_sweep, deadline));
+}
+
 uint64_t ipc_export_next_returned(struct ipc_export *share) { return next_of(share, false); }
 uint64_t ipc_export_next_ours(struct ipc_export *share) { return next_of(share, true); }
 
@@ -435,7 +465,8 @@ void ipc_export_recall_all(struct ipc_export *share, uint64_t timeout_ns)
             loan_call_back(loan_of(share, &share->lendings[i]), share->lendings[i].generation);
     pthread_mutex_unlock(&share->lock);
     for (int i = 0; i < LOANS; i++)
-        if (share->lendings[i].taken && loan_wait(share, &share->loans[i], deadline))
+        if (share->lendings[i].taken
+            && loan_wait(share, &share->loans[i], ipc_import_sweep, deadline))
             lending_drop(&share->lendings[i]);
 }
 

@@ -64,6 +64,8 @@ bool ipc_export_is_kept(struct ipc_export *share, uint64_t at, bool ours);
 /* The next memory of ours that ended with -EBUSY and has been returned since; it leaves the list.
  * 0: none. */
 uint64_t ipc_export_next_returned(struct ipc_export *share);
+/* Waits until some such memory has been returned. False: there is none, or the time is over. */
+bool ipc_export_await_gone(struct ipc_export *share, uint64_t timeout_ns);
 /* At the end: the next memory of ours that nobody has open, in the same way. */
 uint64_t ipc_export_next_ours(struct ipc_export *share);
 

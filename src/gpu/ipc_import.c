@@ -1,6 +1,9 @@
 /* The openings are a list, because they are few and each stands for megabytes. The lock is held
- * while the driver opens and closes, so two threads never open the same memory at once. To close,
- * the driver waits for the device's work on that memory; there is none.
+ * while the driver opens and closes, so two threads never open the same memory at once. To close a
+ * handle of cuIpcOpenMemHandle, the driver waits for all that the process has under way on the
+ * device, the program's kernels among it. If one of those waits for what this rank does after its
+ * operation, that wait never ends. So an operation closes such a handle only when it opens other
+ * memory. cuMemUnmap waits for nothing.
  *
  * An old opening can be in the way of a new one: its owner has freed that memory, and something new
  * is at its addresses. Such openings are closed before. If the driver still finds one (208),
@@ -14,11 +17,10 @@
 
 #include "gpu/calm.h"
 #include "gpu/descriptors.h"
+#include "gpu/loan.h"
 #include "gpu/segment.h"
-#include "os/futex.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,41 +68,6 @@ struct ipc_import *ipc_import_new(const struct arena *arena, uint32_t mine,
     h->mine = mine;
     h->descriptors = descriptors;
     return h;
-}
-
-/* ---- the loan ---- */
-
-static shared32 *loan_word(const struct ipc_import *h, struct loan *loan)
-{
-    return &loan->held[h->mine / 32];
-}
-
-static uint32_t loan_bit(const struct ipc_import *h) { return UINT32_C(1) << h->mine % 32; }
-
-/* E72 acquire */
-static bool loan_stands(const struct loan *loan, uint64_t generation)
-{
-    return load_acquire64(&loan->state) == generation << 1;
-}
-
-static void loan_return(const struct ipc_import *h, struct loan *loan)
-{
-    fetch_and32(loan_word(h, loan), ~loan_bit(h));                   /* E73 release */
-    fence_full();                                                    /* E72 fence */
-    if (!(load_acquire64(&loan->state) & 1))                         /* E72 acquire */
-        return;
-    fetch_add32(&loan->returned, 1);                                 /* E73 release */
-    futex_wake(&loan->returned, INT_MAX);
-}
-
-static bool loan_take(const struct ipc_import *h, struct loan *loan, uint64_t generation)
-{
-    fetch_or32(loan_word(h, loan), loan_bit(h));
-    fence_full();                                                    /* E72 fence */
-    if (loan_stands(loan, generation))
-        return true;
-    loan_return(h, loan);
-    return false;
 }
 
 static struct loan *loan_of(const struct ipc_import *h, uint32_t owner, uint64_t at)
@@ -178,7 +145,7 @@ static void close_one(struct ipc_import *h, struct open **at)
             close_failed(h, o, error);
     }
     o->call->cuDevicePrimaryCtxRelease_v2(o->device);
-    loan_return(h, o->loan);
+    loan_return(o->loan, h->mine);
     free(o);
 }
 
@@ -201,6 +168,12 @@ static bool is_below(const struct open *o, const void *keep)
 static bool is_called_back(const struct open *o, const void *what)
 {
     return !what && !loan_stands(o->loan, o->generation);
+}
+
+/* The same, and to close it waits for nothing. */
+static bool is_called_back_at_once(const struct open *o, const void *what)
+{
+    return o->how != OPENING_LEGACY && is_called_back(o, what);
 }
 
 static bool is_of(const struct open *o, const void *owner)
@@ -358,6 +331,7 @@ static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uin
     char words[REFUSED_TEXT];
     struct text said = TEXT_IN(words);
     text_clear(&said);
+    close_those(h, is_called_back, NULL);
     close_those(h, is_in_the_way,
                 &(struct claimed){ owner, lent->buffer, lent->base, lent->bytes });
     struct open *o = calloc(1, sizeof *o);
@@ -368,10 +342,10 @@ static int take_new(struct ipc_import *h, const struct ipc_import_at *where, uin
         .generation = lent->generation, .loan = loan, .call = where->call, .context = where->context
     };
     int r = -ECANCELED;
-    if (loan_take(h, loan, lent->generation)) {
+    if (loan_take(loan, h->mine, lent->generation)) {
         r = open_it(h, where, owner, lent, o, &said);
         if (r < 0)
-            loan_return(h, loan);
+            loan_return(loan, h->mine);
     } else
         text_add(&said, "its owner has called it back");
     text_add(why, "%s", words);
@@ -402,7 +376,6 @@ static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_
         text_add(why, "%s", refused->words);
         return -ENOTSUP;
     }
-    close_those(h, is_called_back, NULL);
     struct open **found = find(h, owner, lent->buffer), *o = found ? *found : NULL;
     bool fits = o && o->loan == loan && o->generation == lent->generation
         && o->context == where->context && o->bytes == lent->bytes
@@ -438,7 +411,7 @@ void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer
 {
     pthread_mutex_lock(&handles->lock);
     struct open **at = find(handles, owner, buffer);
-    if (at && --(*at)->taken == 0 && (!(*at)->keep || !loan_stands((*at)->loan, (*at)->generation)))
+    if (at && --(*at)->taken == 0 && (!(*at)->keep || is_called_back_at_once(*at, NULL)))
         close_one(handles, at);
     close_surplus(handles);
     pthread_mutex_unlock(&handles->lock);
@@ -457,6 +430,15 @@ void ipc_import_sweep(struct ipc_import *handles)
 {
     pthread_mutex_lock(&handles->lock);
     close_those(handles, is_called_back, NULL);
+    pthread_mutex_unlock(&handles->lock);
+}
+
+/* Who has the lock may be in the driver, and wait there for what this rank does next. */
+void ipc_import_sweep_at_once(struct ipc_import *handles)
+{
+    if (pthread_mutex_trylock(&handles->lock) != 0)
+        return;
+    close_those(handles, is_called_back_at_once, NULL);
     pthread_mutex_unlock(&handles->lock);
 }
 

@@ -4,8 +4,9 @@
  * Never: lends, copies, waits.
  *
  * Memory that its owner keeps (tutti_cuda_alloc, tutti_register) stays open after the operation, at
- * most HANDLES_KEPT pieces of it. It is closed when its owner calls it back, when another buffer is
- * at its addresses, or when it is the least recently used. The staging of a comm stays open besides
+ * most HANDLES_KEPT pieces of it. Once its owner has called it back, it is closed by the next call
+ * about device memory, or by the next opening. It is closed as well when another buffer is at its
+ * addresses, or when it is the least recently used. The staging of a comm stays open besides
  * these, until that comm is freed here. All other memory is open only while it is taken. A buffer
  * of a thread of this process is used by its own address; it is taken and given like the others. */
 #ifndef TUTTI_GPU_IPC_IMPORT_H
@@ -39,8 +40,12 @@ void ipc_import_give(struct ipc_import *handles, uint32_t owner, uint64_t buffer
  * is not returned. */
 void ipc_import_lose(struct ipc_import *handles, uint32_t owner, uint64_t buffer);
 
-/* Closes what is called back and not taken. Costs a load for each open piece. */
+/* Closes what is called back and not taken. The driver waits for all work of this process on the
+ * device, so this is for calls that the program makes about device memory. */
 void ipc_import_sweep(struct ipc_import *handles);
+/* The same, except handles of cuIpcOpenMemHandle, and unless another thread is about it. Waits for
+ * nothing: a load for each open piece. */
+void ipc_import_sweep_at_once(struct ipc_import *handles);
 /* Closes all that is not taken; staging: also the staging of peers' comms. */
 void ipc_import_close_idle(struct ipc_import *handles, bool staging);
 void ipc_import_close(struct ipc_import *handles, uint32_t owner, uint64_t buffer);

@@ -13,8 +13,8 @@
  *
  * Grid and block may be of any size, in one dimension. out may be one of the in[]; other overlaps
  * are not allowed. An address need only be a multiple of the element's size (of a part's, for
- * complex numbers), but where out and all in[] are multiples of 16 a kernel is several times
- * faster. It reads and writes count elements and no byte more. No kernel waits for another.
+ * complex numbers), but where out and all in[] are multiples of KERNEL_ALIGNED a kernel is several
+ * times faster. It reads and writes count elements and no byte more. No kernel waits for another.
  *
  * More inputs than KERNEL_INPUTS cannot be folded by two launches: halves, 8-bit floats and
  * averages are rounded once. */
@@ -25,7 +25,7 @@
 
 #include <stdint.h>
 
-enum { KERNEL_INPUTS = 64 };
+enum { KERNEL_INPUTS = 64, KERNEL_ALIGNED = 16 };
 
 struct kernel_fold {
     CUdeviceptr out;

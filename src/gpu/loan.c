@@ -1,12 +1,11 @@
 /* The lender clears the bits of dead ranks when it looks, so a loan is returned although its
- * borrower has died. A wait is cut into slices, to see deaths. */
+ * borrower has died. */
 #include "gpu/loan.h"
 
-#include "base/clock.h"
 #include "os/futex.h"
 #include "watch/death.h"
 
-enum { SLICE_NS = 5000000 };
+#include <limits.h>
 
 void loan_begin(struct loan *loan, uint64_t generation)
 {
@@ -44,17 +43,29 @@ bool loan_is_back(struct loan *loan, struct seat *seats, uint32_t size)
     return true;
 }
 
-bool loan_await(struct loan *loan, struct seat *seats, uint32_t size,
-                struct ipc_import *handles, uint64_t deadline)
+/* ---- the borrower's side ---- */
+
+bool loan_stands(const struct loan *loan, uint64_t generation)
 {
-    for (;;) {
-        uint32_t seen = load_acquire32(&loan->returned);             /* E73 acquire */
-        if (loan_is_back(loan, seats, size))
-            return true;
-        uint64_t now = clock_ns();
-        if (now >= deadline)
-            return false;
-        ipc_import_sweep(handles);
-        futex_wait(&loan->returned, seen, deadline - now < SLICE_NS ? deadline - now : SLICE_NS);
-    }
+    return load_acquire64(&loan->state) == generation << 1;          /* E72 acquire */
+}
+
+bool loan_take(struct loan *loan, uint32_t rank, uint64_t generation)
+{
+    fetch_or32(&loan->held[rank / 32], UINT32_C(1) << rank % 32);
+    fence_full();                                                    /* E72 fence */
+    if (loan_stands(loan, generation))
+        return true;
+    loan_return(loan, rank);
+    return false;
+}
+
+void loan_return(struct loan *loan, uint32_t rank)
+{
+    fetch_and32(&loan->held[rank / 32], ~(UINT32_C(1) << rank % 32));       /* E73 release */
+    fence_full();                                                    /* E72 fence */
+    if (!(load_acquire64(&loan->state) & 1))                         /* E72 acquire */
+        return;
+    fetch_add32(&loan->returned, 1);                                 /* E73 release */
+    futex_wake(&loan->returned, INT_MAX);
 }

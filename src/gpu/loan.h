@@ -1,12 +1,15 @@
-/* Job: begin a loan for its lender, call it back, see it returned.
- * Owns: the words of the loan, except the borrowers' bits (layout.h).
- * Never: chooses what is lent (ipc_export.h); acts for borrowers (ipc_import.h).
+/* Job: begin a loan for its lender, call it back, see it returned; take and return it for a
+ *      borrower.
+ * Owns: the words of the loan (layout.h): the lender its state, each borrower its bit.
+ * Never: chooses what is lent (ipc_export.h); opens or closes it (ipc_import.h).
  *
- * All except loan_await run under the lender's lock. ipc_export.h defines the edges. */
+ * The lender's functions run under its lock, and the borrower's under that of its openings.
+ * ipc_export.h defines the edges. */
 #ifndef TUTTI_GPU_LOAN_H
 #define TUTTI_GPU_LOAN_H
 
-#include "gpu/ipc_import.h"
+#include "arena/layout.h"
+#include "arena/lent.h"
 
 /* From here on peers may open what is lent. */
 void loan_begin(struct loan *loan, uint64_t generation);
@@ -17,9 +20,10 @@ bool loan_is_called_back(const struct loan *loan);
 bool loan_is_back(struct loan *loan, struct seat *seats, uint32_t size);
 /* True: that rank has it open. */
 bool loan_is_held(const struct loan *loan, uint32_t rank);
-/* Sleeps until the loan, which was called back, is returned, or the time is over. Not under the
- * lock: those who return the loan may need it. */
-bool loan_await(struct loan *loan, struct seat *seats, uint32_t size,
-                struct ipc_import *handles, uint64_t deadline);
+/* For a borrower in seat `rank`. loan_stands: the loan of that generation has not been called back.
+ * loan_take: the same, and from here on the lender waits for its return. */
+bool loan_stands(const struct loan *loan, uint64_t generation);
+bool loan_take(struct loan *loan, uint32_t rank, uint64_t generation);
+void loan_return(struct loan *loan, uint32_t rank);
 
 #endif

@@ -3,7 +3,9 @@
  * for bit, by a kernel that is loaded anyway. The stream has the greatest priority: a device that
  * is full of the program's kernels is no liar. A device that does not answer in time keeps its
  * stream and the memory that it writes: they are lost until the process ends. Operations go on by
- * the host. Who frees or closes memory in that context waits as long as the driver does. */
+ * the host. Who frees or closes memory in that context waits as long as the driver does. To
+ * unregister host memory, a driver waits for all that is under way in the context. So what a proof
+ * has registered stays so until the world's end. */
 #include "gpu/proof.h"
 
 #include "base/clock.h"
@@ -22,8 +24,12 @@
 enum { FAR_NOT_ASKED = -1, PAGES = 16, ROWS = 64, NUMBERS = PROOF_BYTES / 4 };
 #define PATIENCE_NS UINT64_C(5000000000)
 
+/* Host memory that a proof has registered with a GPU. */
+struct proof_host { struct proof_host *next; struct gpu *gpu; char *at; };
+
 struct proofs {
     pthread_mutex_t lock;               /* over all that follows */
+    struct proof_host *ended;           /* of proofs that are over */
     struct { int device; struct driver_pointer pointer; uint64_t nonce; } page[PAGES];
     /* found: as proof_known; far: 1 or 0, FAR_NOT_ASKED */
     struct pair {
@@ -208,11 +214,11 @@ static CUresult enqueue(const struct cuda_api *call, struct proof *q, CUdevicept
 {
     CUdeviceptr host = 0;
     *function = "cuMemHostGetDevicePointer";
-    CUresult error = call->cuMemHostGetDevicePointer_v2(&host, q->host, 0);
+    CUresult error = call->cuMemHostGetDevicePointer_v2(&host, q->host->at, 0);
     if (error)
         return error;
     *function = "cuMemcpyDtoHAsync";
-    error = call->cuMemcpyDtoHAsync_v2(q->host, at, PROOF_BYTES, q->stream);
+    error = call->cuMemcpyDtoHAsync_v2(q->host->at, at, PROOF_BYTES, q->stream);
     struct kernel_fold fold = {
         .out = host + PROOF_BYTES, .count = NUMBERS, .inputs = 1, .divisor = 1, .in = { at }
     };
@@ -223,35 +229,74 @@ static CUresult enqueue(const struct cuda_api *call, struct proof *q, CUdevicept
     return CUDA_ERROR_UNKNOWN;
 }
 
-static void give_up(struct proof *q)
+static void host_end(struct proof_host *host)
 {
-    const struct cuda_api *call = gpu_api(q->gpu);
-    if (gpu_enter_to_give(q->gpu)) {
-        if (q->stream)
-            call->cuStreamDestroy_v2(q->stream);
-        call->cuMemHostUnregister(q->host);
+    if (gpu_enter_to_give(host->gpu)) {
+        gpu_api(host->gpu)->cuMemHostUnregister(host->at);
+        gpu_leave(host->gpu);
+    }
+    munmap(host->at, 2 * PROOF_BYTES);
+    gpu_close(host->gpu);
+    free(host);
+}
+
+static void give_up(struct world *world, struct proof *q)
+{
+    struct proofs *p = proofs_of(world);
+    if (q->stream && gpu_enter_to_give(q->gpu)) {
+        gpu_api(q->gpu)->cuStreamDestroy_v2(q->stream);
         gpu_leave(q->gpu);
     }
-    munmap(q->host, 2 * PROOF_BYTES);
+    if (p) {
+        pthread_mutex_lock(&p->lock);
+        q->host->next = p->ended;
+        p->ended = q->host;
+        pthread_mutex_unlock(&p->lock);
+    } else
+        host_end(q->host);
     *q = (struct proof){ .gpu = NULL };
 }
 
-int proof_ask(struct gpu *gpu, struct proof *q, CUdeviceptr at, struct text *why)
+/* The device still reads, or will: the memory and the stream stay until the process ends. */
+static void lose(struct proof *q)
+{
+    gpu_close(q->host->gpu);
+    free(q->host);
+    *q = (struct proof){ .gpu = NULL };
+}
+
+static struct proof_host *host_new(struct gpu *gpu)
+{
+    struct proof_host *host = malloc(sizeof *host);
+    void *at = mmap(NULL, 2 * PROOF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+    if (!host || at == MAP_FAILED) {
+        if (at != MAP_FAILED)
+            munmap(at, 2 * PROOF_BYTES);
+        free(host);
+        return NULL;
+    }
+    gpu_hold(gpu);
+    *host = (struct proof_host){ NULL, gpu, at };
+    memset(at, 0xee, 2 * PROOF_BYTES);
+    return host;
+}
+
+int proof_ask(struct world *world, struct gpu *gpu, struct proof *q, CUdeviceptr at,
+              struct text *why)
 {
     const struct cuda_api *call = gpu_api(gpu);
     const char *function = "cuMemHostRegister";
-    void *host = mmap(NULL, 2 * PROOF_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                      0);
-    if (host == MAP_FAILED)
+    struct proof_host *host = host_new(gpu);
+    if (!host)
         return -ENOMEM;
+    *q = (struct proof){ .gpu = gpu, .host = host, .began = clock_ns() };
     int r = gpu_enter(gpu, why);
     if (r < 0) {
-        munmap(host, 2 * PROOF_BYTES);
+        give_up(world, q);
         return r;
     }
-    memset(host, 0xee, 2 * PROOF_BYTES);
-    *q = (struct proof){ .gpu = gpu, .host = host, .began = clock_ns() };
-    CUresult error = call->cuMemHostRegister_v2(host, 2 * PROOF_BYTES,
+    CUresult error = call->cuMemHostRegister_v2(host->at, 2 * PROOF_BYTES,
                                                 CU_MEMHOSTREGISTER_PORTABLE
                                                     | CU_MEMHOSTREGISTER_DEVICEMAP);
     int least = 0, greatest = 0;
@@ -267,7 +312,7 @@ int proof_ask(struct gpu *gpu, struct proof *q, CUdeviceptr at, struct text *why
     if (!error)
         return 0;
     r = gpu_failed(gpu, function, error, why);
-    give_up(q);
+    give_up(world, q);
     return r;
 }
 
@@ -296,7 +341,7 @@ int proof_look(struct world *world, struct proof *q, const unsigned char uuid[16
         if (clock_ns() - q->began < PATIENCE_NS)
             return 0;
         *lost = true;
-        *q = (struct proof){ .gpu = NULL };
+        lose(q);
         return learn(world, gpu, uuid,
                      "this GPU does not end reading it (an IOMMU or ACS between the two?); "
                      "`tutti doctor` shows all pairs",
@@ -304,11 +349,12 @@ int proof_look(struct world *world, struct proof *q, const unsigned char uuid[16
     }
     if (error) {
         int r = gpu_failed(gpu, "cuStreamQuery", error, why);
-        give_up(q);
+        give_up(world, q);
         return r;
     }
-    bool copied = is_right(q->host, nonce), folded = is_right(q->host + PROOF_BYTES, nonce);
-    give_up(q);
+    bool copied = is_right(q->host->at, nonce);
+    bool folded = is_right(q->host->at + PROOF_BYTES, nonce);
+    give_up(world, q);
     return learn(world, gpu, uuid,
                  copied && folded ? NULL
                      : copied
@@ -319,7 +365,7 @@ int proof_look(struct world *world, struct proof *q, const unsigned char uuid[16
                  why);
 }
 
-bool proof_drop(struct proof *q)
+bool proof_drop(struct world *world, struct proof *q)
 {
     const struct cuda_api *call = q->gpu ? gpu_api(q->gpu) : NULL;
     if (!call)
@@ -330,14 +376,21 @@ bool proof_drop(struct proof *q)
         calm_end();
     }
     if (idle)
-        give_up(q);
+        give_up(world, q);
+    else
+        lose(q);
     return idle;
 }
 
 void proof_end(struct world *world)
 {
-    if (world->proofs)
-        pthread_mutex_destroy(&world->proofs->lock);
+    if (!world->proofs)
+        return;
+    for (struct proof_host *host = world->proofs->ended, *next; host; host = next) {
+        next = host->next;
+        host_end(host);
+    }
+    pthread_mutex_destroy(&world->proofs->lock);
     free(world->proofs);
     world->proofs = NULL;
 }

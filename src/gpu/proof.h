@@ -15,11 +15,13 @@
 
 enum { PROOF_BYTES = 4096, PROOF_WORDS = 240 };
 
+struct proof_host;
+
 /* One question, under way or not. */
 struct proof {
     struct gpu *gpu;                    /* whose stream reads; NULL: nothing is under way */
     CUstream stream;
-    char *host;                         /* what has come: by copy engine, then by kernel */
+    struct proof_host *host;            /* what has come: by copy engine, then by kernel */
     uint64_t began;                     /* clock_ns */
 };
 
@@ -36,7 +38,8 @@ int proof_known(struct world *world, const struct gpu *gpu, const unsigned char 
  * slower. Asked once. */
 bool proof_far(struct world *world, const struct gpu *gpu, const unsigned char uuid[16]);
 /* Asks: `at` is the owner's page, opened here. 0, -ENOMEM, -EIO. */
-int proof_ask(struct gpu *gpu, struct proof *proof, CUdeviceptr at, struct text *why);
+int proof_ask(struct world *world, struct gpu *gpu, struct proof *proof, CUdeviceptr at,
+              struct text *why);
 /* 1: it can be read, 0: not known yet, ask again. -ENOTSUP: it cannot, *why; from here on
  * proof_known says so. *lost: the device still reads it, or will: it is not to be closed. -EIO. */
 int proof_look(struct world *world, struct proof *proof, const unsigned char uuid[16],
@@ -44,7 +47,8 @@ int proof_look(struct world *world, struct proof *proof, const unsigned char uui
 
 /* The operation has ended. True: nothing reads any more. False: *proof is lost, and the page is not
  * to be closed. */
-bool proof_drop(struct proof *proof);
-void proof_end(struct world *world);    /* the pages are the world's, and go with it */
+bool proof_drop(struct world *world, struct proof *proof);
+/* Unregisters what the proofs have registered. The pages are the world's, and go with it. */
+void proof_end(struct world *world);
 
 #endif

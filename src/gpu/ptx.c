@@ -136,7 +136,7 @@ static void ask_alignment(const struct ptx *p)
     ptx_say(p, "add.u32 %%k, %%k, 1");
     ptx_say(p, "setp.lt.u32 %%p0, %%k, %%inputs");
     ptx_say(p, "@%%p0 bra ASK");
-    ptx_say(p, "and.b64 %%y0, %%y0, 15");
+    ptx_say(p, "and.b64 %%y0, %%y0, %d", KERNEL_ALIGNED - 1);
     ptx_say(p, "setp.ne.u64 %%p0, %%y0, 0");
     ptx_say(p, "@%%p0 bra SINGLE");
 }

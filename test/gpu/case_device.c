@@ -6,10 +6,12 @@
 #include "base/atomic.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <tutti_cuda.h>
 
 enum { HOLDS = 8, HOLD_BYTES = 4096, WAIT_GEQ = 0 };
 
@@ -159,3 +161,15 @@ void case_hold(CUstream stream, int hold)
 }
 
 uint64_t case_calls_of(const char *symbol) { return case_real() ? 0 : fake.fakeCallsOf(symbol); }
+
+int case_meet(tutti_comm *comm)
+{
+    tutti_work *work;
+    int r = tutti_barrier(comm, &(tutti_call){ .work = &work });
+    if (r < 0)
+        return r;
+    while ((r = tutti_test(work)) == -EAGAIN)
+        tutti_cuda_free(NULL, comm);
+    int ended = tutti_wait(work, -1);
+    return r < 0 ? r : ended;
+}

@@ -10,6 +10,8 @@
 
 #include "child_case.h"
 
+#include <tutti.h>
+
 bool case_real(void);                           /* TUTTI_TEST_CUDA=real */
 /* In a case: how many devices the test wants (FAKE_CUDA_DEVICES), or fewer, if a real driver
  * has fewer. */
@@ -24,6 +26,9 @@ bool case_same(CUdeviceptr at, const void *with, size_t bytes);
 /* 1: the stream takes up no more work, until 0. On a real driver it is what is put into the stream
  * from here on that waits. */
 void case_hold(CUstream stream, int hold);
+
+/* A barrier. Who waits in it closes what the others give back meanwhile. 0 or -errno. */
+int case_meet(tutti_comm *comm);
 
 /* How often this process has called that function; nobody counts on a real driver, and then a
  * difference of two counts is 0. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=900 labels=faults */
+/* ctest: timeout=900 labels=faults needs=vm_read */
 /* Each function of CUDA that the library calls fails, in one rank, at each of its calls. A scenario
  * runs once to count the calls, then again for each function, number and error. No rank hangs or
  * crashes, what one call returns at all ranks belongs together, what is in place is right, the

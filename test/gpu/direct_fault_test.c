@@ -458,34 +458,29 @@ static int registered(tutti_comm *world, int rank)
     return end(world);
 }
 
-/* Nor does it matter whether the others wait in a call or have left that to work. */
+/* One alone gives back, and the others close it between two looks at their work. */
 static int registered_by_work(tutti_comm *world, int rank)
 {
-    tutti_work *work = NULL;
     CHECK_IS(begin(world, rank, 0), 0);
     CHECK_IS(register_both(world), 0);
     CHECK_IS(all_reduce(world, NULL), 0);
     if (rank == 1)
         CHECK_IS(unregister_both(world), 0);
-    CHECK_IS(tutti_barrier(world, &(tutti_call){ .work = &work }), 0);
-    while (tutti_test(work) == -EAGAIN)
-        sched_yield();
-    CHECK_IS(tutti_wait(work, -1), 0);
+    CHECK_IS(case_meet(world), 0);
     if (rank != 1)
         CHECK_IS(unregister_both(world), 0);
-    CHECK_IS(tutti_barrier(world, NULL), 0);
+    CHECK_IS(case_meet(world), 0);
     return end(world);
 }
 
-/* A peer that does nothing any more keeps it open: unregister says so, and the memory is not to be
- * freed yet. */
+/* A peer that frees nothing keeps it open, in any operation: unregister says so, and the memory is
+ * not to be freed yet. */
 static int registered_idle(tutti_comm *world, int rank)
 {
     CHECK_IS(begin(world, rank, 0), 0);
     CHECK_IS(register_both(world), 0);
     CHECK_IS(all_reduce(world, NULL), 0);
     if (rank == 1) {
-        /* they are out of the call, or they would look while they wait there */
         CHECK_IS(ranks_await(1, 2), 0);
         CHECK_IS(tutti_unregister(address(send), world), -EBUSY);
         CHECK(strstr(tutti_explain(world), "still has it open"));
@@ -494,8 +489,16 @@ static int registered_idle(tutti_comm *world, int rank)
         ranks_count(1);
     CHECK_IS(ranks_await(0, 1), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
-    CHECK_IS(all_reduce(world, NULL), 0);            /* here they look */
+    CHECK_IS(all_reduce(world, NULL), 0);            /* here nobody closes it */
     CHECK(is_sum(world));
+    if (rank == 1)
+        CHECK_IS(tutti_unregister(address(send), world), -EBUSY);
+    else {
+        CHECK_IS(ranks_await(2, 1), 0);
+        CHECK_IS(tutti_cuda_free(NULL, world), 0);
+    }
+    ranks_count(2);
+    CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 1)
         CHECK_IS(tutti_unregister(address(send), world), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);

@@ -1,4 +1,4 @@
-/* ctest: timeout=180 labels=faults */
+/* ctest: timeout=180 labels=faults needs=vm_read */
 /* What a driver refuses: the error and the sentence at each rank, and a device that can be used
  * behind it. A GPU that another process has for itself; memory that is freed before the operation
  * is over, or before the call; no memory on the device; no handles between processes, as in
@@ -8,6 +8,7 @@
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -144,8 +145,8 @@ static int exclusive(tutti_comm *world, int rank)
 static void test_exclusive(void **state)
 {
     (void)state;
-    char seat[] = "/tmp/tutti-seat-XXXXXX", lock[64];
-    int fd = mkstemp(seat);
+    char seat[64], lock[72];
+    int fd = mkstemp(scratch_name(seat, sizeof seat, "seat"));
     assert_true(fd >= 0);
     close(fd);
     snprintf(lock, sizeof lock, "%s.0", seat);
@@ -236,12 +237,13 @@ static int freed_while_lent(tutti_comm *world, int rank)
             IS(send, was);
         } else
             IS(tutti_unregister(address(send), world), 0);
+        IS(case_meet(world), 0);
         IS(on_device(world), 0);
         IS(on_device(world), 0);
     }
     IS(tutti_barrier(world, NULL), 0);
     IS(tutti_unregister(address(recv), world), 0);
-    IS(tutti_barrier(world, NULL), 0);
+    IS(case_meet(world), 0);
     OK(cu.cuMemFree_v2(send));
     OK(cu.cuMemFree_v2(recv));
     return 0;

@@ -5,6 +5,7 @@
 #include "case_device.h"
 #include "driver_probe.h"
 #include "device_fixture.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -269,7 +270,7 @@ static int anew(const char *folder, const char *name)
     return 1;
 }
 
-static char scratch[] = "/tmp/tutti-driver-XXXXXX";
+static char scratch[64];
 
 static int with_old(void) { return anew(TEST_BUILD "/fake_cuda_old", "refused"); }
 static int with_old_pointers(void) { return anew(TEST_BUILD "/fake_cuda_old", "old_pointers"); }
@@ -316,11 +317,11 @@ static bool a_driver_is_installed(void)
 static void needs_the_whole_library(void **state)
 {
     (void)state;
-    char path[64];
+    char path[128];
     PASSES(with_old, "RESULT=38", "SAY=the CUDA driver is too old: it has no cuDeviceGetUuid_v2",
            "SAY2=R470", NULL);
     PASSES(with_old_pointers, NULL);
-    assert_non_null(mkdtemp(scratch));
+    assert_non_null(mkdtemp(scratch_name(scratch, sizeof scratch, "driver")));
     bool installed = a_driver_is_installed();
     char first[512];
     snprintf(first, sizeof first, "%s", case_stderr());

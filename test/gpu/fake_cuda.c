@@ -20,9 +20,10 @@
  *   FAKE_CUDA_PAGE=n         what the host's kernel pins at a time; 4096 by default
  *   FAKE_CUDA_NUMA=n         the host's NUMA node of all GPUs; none by default
  *   FAKE_CUDA_POISON=0       do not fill the destination of a copy with garbage before the copy
- *   FAKE_CUDA_DRAIN=0        cuMemFree, cuIpcCloseMemHandle and cuModuleUnload do not wait for all
- *                            that is under way in the context, as an H100's driver does; threads
- *                            that give it work meanwhile wait for them
+ *   FAKE_CUDA_DRAIN=0        cuMemFree, cuIpcCloseMemHandle, cuMemHostUnregister and
+ *                            cuModuleUnload do not wait for all that is under way in the context,
+ *                            as an H100's driver does; threads that give it work meanwhile wait
+ *                            for them
  *   FAKE_CUDA_DRAIN=loads    what loads a kernel (cuModuleLoadData, the first cuModuleGetFunction)
  *                            waits so, too
  *   FAKE_CUDA_MISUSE=report  misuse is told and counted, and the process goes on

@@ -1,4 +1,4 @@
-/* ctest: timeout=180 */
+/* ctest: timeout=180 needs=robust */
 /* Device memory lent between ranks, on the tests' driver: opened once, found again by the buffer's
  * number, closed before its owner frees it, whoever dies or comes late. The driver ends a process
  * that frees what another one has open, or that reads what was freed. */
@@ -156,6 +156,7 @@ static int kept_too_long(tutti_comm *world, int rank)
         CHECK_IS(ipc_export_let_go(share, own, true, 1000000, &why), -EBUSY);
         CHECK(strstr(said, "still has it open"));
         CHECK_IS(ipc_export_next_returned(share), 0);
+        CHECK(!ipc_export_await_gone(share, 1000000));
         CHECK_IS(lends(own, PIECE, &mine), -EBUSY);  /* and so not lent any more */
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
@@ -164,12 +165,17 @@ static int kept_too_long(tutti_comm *world, int rank)
         CHECK_IS(takes(0, &all[0], &twice), -EBUSY); /* in use, and called back */
         CHECK(holds(at, 10));
         ipc_import_give(handles, 0, all[0].buffer);
+        ipc_import_sweep_at_once(handles);           /* this would wait for all of the device */
+        CHECK_IS(ipc_import_open_count(handles), 1);
+        ipc_import_sweep(handles);
         CHECK_IS(ipc_import_open_count(handles), 0);
         CHECK_IS(takes(0, &all[0], &at), -ECANCELED);
     }
     CHECK_IS(tutti_barrier(world, NULL), 0);
     if (rank == 0) {
+        CHECK(ipc_export_await_gone(share, 0));
         CHECK(ipc_export_next_returned(share) == own);
+        CHECK(!ipc_export_await_gone(share, 1000000));
         CHECK_IS(ipc_export_next_returned(share), 0);
         CHECK_IS(cu.cuMemFree_v2(own), 0);
     } else
@@ -225,7 +231,7 @@ static int buried(tutti_comm *world, int rank)
         }
         CHECK_IS(tutti_barrier(world, NULL), 0);
     }
-    ipc_import_sweep(handles);                  /* a wait in a barrier may have done it already */
+    ipc_import_sweep(handles);
     CHECK_IS(ipc_import_open_count(handles), 0);
     CHECK_IS(tutti_barrier(world, NULL), 0);
     return 0;

@@ -2,14 +2,17 @@
 /* What the program has under way on a device. A driver that loads a kernel waits for all of it, and
  * lets nobody else give it work meanwhile. If what is under way waits for what another rank starts
  * later, nothing ends any more. So once a device has been used no operation of a common type loads
- * anything. And a fold neither waits behind the program's kernels nor leaves them no room. */
+ * anything, and none closes what a peer has freed. And a fold neither waits behind the program's
+ * kernels nor leaves them no room. */
 #include "case_device.h"
 #include "host_compare.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <tutti_cuda.h>
 #include <unistd.h>
 
@@ -77,6 +80,91 @@ static int behind_others(tutti_comm *world, int rank)
     return compare_end(world);
 }
 
+/* A peer frees what this rank has open. To close it a driver waits for all that is under way here,
+ * and that waits for what this rank does after its operations. So no operation on other memory
+ * closes it, and no wait. */
+static int peer_frees(tutti_comm *world, int rank)
+{
+    CUstream theirs;
+    void *at[2];
+    alarm(LIFE_S);
+    if (compare_begin(world, COUNT, rank % case_devices()))
+        return 1;
+    OK(cu.cuStreamCreate(&theirs, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++) {
+        IS(tutti_cuda_alloc(&at[i], BYTES_, rank % case_devices(), world), 0);
+        case_fill((CUdeviceptr)(uintptr_t)at[i], 0, BYTES_);
+        IS(tutti_all_reduce(at[i], at[i], COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    }
+    if (rank == 1) {
+        case_hold(theirs, 1);
+        OK(cu.cuMemsetD8Async(compare_in, 0, 64, theirs));
+    }
+    IS(tutti_barrier(world, NULL), 0);
+    if (rank == 0)
+        IS(tutti_cuda_free(at[0], world), 0);
+    for (int i = 0; i < 2; i++)
+        IS(tutti_all_reduce(at[1], at[1], COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    IS(tutti_barrier(world, NULL), 0);
+    uint64_t freed = case_calls_of("cuMemFree_v2");
+    if (rank == 1) {
+        case_hold(theirs, 0);
+        OK(cu.cuStreamSynchronize(theirs));
+        IS(tutti_cuda_free(NULL, world), 0);         /* closes it, so the peer can free it */
+    }
+    IS(tutti_barrier(world, NULL), 0);
+    if (rank == 0) {
+        IS(tutti_cuda_free(NULL, world), 0);
+        IS(case_calls_of("cuMemFree_v2"), freed + case_counted(1));
+    } else
+        IS(tutti_cuda_free(at[0], world), 0);
+    IS(tutti_cuda_free(at[1], world), 0);
+    OK(cu.cuStreamDestroy_v2(theirs));
+    return compare_end(world);
+}
+
+static void *frees_nothing(void *world)
+{
+    ranks_say(0, 1);
+    return (void *)(intptr_t)tutti_cuda_free(NULL, world);
+}
+
+/* A thread that frees is in the driver, which waits for what is under way. The rank's other thread
+ * goes on, and waits in barriers that need its CPU. */
+static int thread_frees(tutti_comm *world, int rank)
+{
+    CUstream theirs;
+    pthread_t thread;
+    void *at, *freed = NULL;
+    alarm(LIFE_S);
+    if (compare_begin(world, COUNT, rank % case_devices()))
+        return 1;
+    OK(cu.cuStreamCreate(&theirs, CU_STREAM_NON_BLOCKING));
+    IS(tutti_cuda_alloc(&at, BYTES_, rank % case_devices(), world), 0);
+    case_fill((CUdeviceptr)(uintptr_t)at, 0, BYTES_);
+    IS(tutti_all_reduce(at, at, COUNT, TUTTI_F32, TUTTI_SUM, world, NULL), 0);
+    IS(tutti_barrier(world, NULL), 0);
+    if (rank == 0) {
+        case_hold(theirs, 1);
+        OK(cu.cuMemsetD8Async(compare_in, 0, 64, theirs));
+        IS(pthread_create(&thread, NULL, frees_nothing, world), 0);
+    }
+    IS(ranks_await(0, 1), 0);
+    for (int i = 0; i < 200; i++) {
+        struct timespec soon = { 0, rank ? 200000 : 0 };     /* the other one sleeps in its wait */
+        nanosleep(&soon, NULL);
+        IS(tutti_barrier(world, NULL), 0);
+    }
+    if (rank == 0) {
+        case_hold(theirs, 0);
+        IS(pthread_join(thread, &freed), 0);
+        YES(!freed);
+    }
+    IS(tutti_cuda_free(at, world), 0);
+    OK(cu.cuStreamDestroy_v2(theirs));
+    return compare_end(world);
+}
+
 /* A device that is full of the program's kernels: ours come before those that wait, and leave them
  * the larger part of each of the driver's 4 multiprocessors. */
 static int in_a_crowd(tutti_comm *world, int rank)
@@ -114,6 +202,14 @@ static void loads_wait_for_nobody(void **state)
     run(behind_others, "device:-inf=peers", "2");
 }
 
+static void closes_wait_for_nobody(void **state)
+{
+    (void)state;
+    run(peer_frees, "device:-inf=leader", "1");
+    run(peer_frees, "device:-inf=peers", "2");
+    run(thread_frees, "device:-inf=leader", "1");
+}
+
 static void kernels_neither_wait_nor_crowd(void **state)
 {
     (void)state;
@@ -127,6 +223,7 @@ int main(int argc, char **argv)
     (void)argc;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = { cmocka_unit_test(loads_wait_for_nobody),
+                                        cmocka_unit_test(closes_wait_for_nobody),
                                         cmocka_unit_test(kernels_neither_wait_nor_crowd) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,12 +145,16 @@ static size_t inside(const struct oracle_part *p, size_t most)
     return chance(p, 8) % 8 ? at / ORACLE_WIDTH * ORACLE_WIDTH : at;
 }
 
+static enum oracle_source source_of(const struct oracle_case *c, int rank)
+{
+    return (enum oracle_source)((c->v[DIM_SOURCE] + (c->salt >> 34 & 3 ? 0 : rank)) % SOURCES);
+}
+
 static bool take_room(const struct oracle_part *p, struct taken *t, size_t room, bool send)
 {
     CUdeviceptr at = 0;
     void *got = NULL;
-    t->source = (enum oracle_source)((p->c->v[DIM_SOURCE] + (p->c->salt >> 34 & 3 ? 0 : p->me))
-                                     % SOURCES);
+    t->source = source_of(p->c, p->me);
     if (t->source == SOURCE_INSIDE && room > SLAB / 2)
         t->source = SOURCE_ALLOC;
     switch (t->source) {
@@ -199,8 +203,7 @@ static bool take(void *arg, const struct oracle_part *p, struct pieces *pieces, 
     return true;
 }
 
-/* A peer that neither waits nor calls anything for a second keeps it open: on a loaded machine some
- * do. But none for long. */
+/* A peer keeps it open until it frees or meets (left). On a loaded machine that can be late. */
 static int unregister(void *at)
 {
     int r = -EBUSY;
@@ -234,6 +237,16 @@ static void give(void *arg, struct pieces *pieces)
     if (case_real())
         free(pieces->seen);
     *pieces = (struct pieces){ 0 };
+}
+
+/* Who unregisters waits for those who have it open, and they have nothing to do but to go on. */
+static bool left(void *arg, const struct oracle_part *p, tutti_comm *comm)
+{
+    (void)arg;
+    bool some = false;
+    for (int rank = 0; rank < oracle_ranks(p->c); rank++)
+        some |= source_of(p->c, rank) == SOURCE_REGISTERED;
+    return !some || case_meet(comm) == 0;
 }
 
 /* ---- a case's streams ---- */
@@ -380,7 +393,7 @@ static bool done(void *arg, struct oracle_part *p, struct text *why)
 
 const struct oracle_device *oracle_device_of(tutti_comm *world, tutti_comm *comm)
 {
-    static const struct oracle_device device = { NULL, on, take, give, ready, done };
+    static const struct oracle_device device = { NULL, on, take, give, ready, done, left };
     here.world = world;
     here.comm = comm;
     return &device;

@@ -220,6 +220,43 @@ static void many_rounds(void **state)
     unsetenv("FAKE_CUDA_DELAY_US");
 }
 
+/* Blocks of an odd number of elements: but the first, none begins at a multiple of 16. */
+static int odd_blocks(tutti_comm *world, int rank)
+{
+    enum { COUNT = 100001, RANKS = 3 };
+    CUdeviceptr send, recv;
+    uint16_t *values = malloc(RANKS * COUNT * sizeof *values), sum = 0;
+    CHECK(values && enter() == 0);
+    CHECK_IS(cu.cuMemAlloc_v2(&send, RANKS * COUNT * sizeof *values), 0);
+    CHECK_IS(cu.cuMemAlloc_v2(&recv, COUNT * sizeof *values), 0);
+    for (int i = 0; i < RANKS * COUNT; i++)
+        values[i] = (uint16_t)(i * (rank + 1));
+    case_put(send, values, RANKS * COUNT * sizeof *values);
+    for (int i = 0; i < RANKS; i++)
+        sum = (uint16_t)(sum + i + 1);
+    for (int i = 0; i < COUNT; i++)
+        values[i] = (uint16_t)((rank * COUNT + i) * sum);
+    for (int i = 0; i < 2; i++) {
+        CHECK_IS(tutti_reduce_scatter(address(send), address(recv), COUNT, TUTTI_U16, TUTTI_SUM,
+                                      world, NULL),
+                 0);
+        CHECK(went_directly(world) && case_same(recv, values, COUNT * sizeof *values));
+    }
+    if (!case_real())
+        CHECK_IS(fake.fakeUnaligned(), 0);
+    CHECK_IS(cu.cuMemFree_v2(send), 0);
+    CHECK_IS(cu.cuMemFree_v2(recv), 0);
+    free(values);
+    return 0;
+}
+
+static void no_walk_by_elements(void **state)
+{
+    (void)state;
+    setenv("TUTTI_ALGORITHM", "reduce_scatter:-inf=pipelined;device:-inf=peers", 1);
+    assert_int_equal(ranks_run(3, odd_blocks, 0), 0);
+}
+
 /* ---- memory of cuMemCreate ------------------------------------------------------------------- */
 
 static int create(CUmemGenericAllocationHandle *handle)
@@ -334,6 +371,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = { cmocka_unit_test(opened_once),
                                         cmocka_unit_test(closed_with_its_comm),
                                         cmocka_unit_test(many_rounds),
+                                        cmocka_unit_test(no_walk_by_elements),
                                         cmocka_unit_test(by_mappings) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ struct fake {
     uint64_t seed;
     bool report_only, pinned_only, no_poison, drain, drain_loads;
     bool crowd;                                      /* fakeCrowd */
-    unsigned grid;                                   /* fakeGrid */
+    unsigned grid, unaligned;                        /* fakeGrid, fakeUnaligned */
     uintptr_t page;                                  /* of the host's kernel */
 };
 

@@ -19,6 +19,8 @@ struct fake_copied { uint64_t copies, bytes; const char *from, *to; };
      * begins, until 0 */ \
     X(void, fakeCrowd, (int crowd)) \
     X(unsigned, fakeGrid, (void))       /* the most blocks of a launch since it was last asked */ \
+    /* our kernels since it was last asked that have an address which is no multiple of 16 */ \
+    X(unsigned, fakeUnaligned, (void)) \
     X(uint64_t, fakeCalls, (void))              /* how many calls this process has made so far */ \
     /* how many of them of this one, by the name it is looked up by */ \
     X(uint64_t, fakeCallsOf, (const char *symbol)) \

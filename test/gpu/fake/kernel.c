@@ -208,8 +208,12 @@ static void arguments(struct op *op, const struct CUctx_st *context)
             return;
         }
         argument(op, context, fold.out, fold.count * element, true);
-        for (uint32_t i = 0; i < fold.inputs; i++)
+        CUdeviceptr all = fold.out;
+        for (uint32_t i = 0; i < fold.inputs; i++) {
             argument(op, context, fold.in[i], fold.count * element, false);
+            all |= fold.in[i];
+        }
+        fake.unaligned += all % KERNEL_ALIGNED != 0;
         return;
     }
     for (size_t at = 0; at + 8 <= f->param_bytes && op->launch->windows < OP_RANGES; at += 8) {

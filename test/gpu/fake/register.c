@@ -74,6 +74,8 @@ CUresult cuMemHostUnregister(void *at)
                     r->end - r->begin, at);
     range_idle(r, __func__);
     words_await(r);
+    if (context && !error)
+        context_drain(context);
     range_give(r);
     return error;
 }

@@ -470,14 +470,18 @@ void fakeCrowd(int crowd)
     pthread_mutex_unlock(&fake.lock);
 }
 
-unsigned fakeGrid(void)
+static unsigned taken(unsigned *figure)
 {
     pthread_mutex_lock(&fake.lock);
-    unsigned grid = fake.grid;
-    fake.grid = 0;
+    unsigned now = *figure;
+    *figure = 0;
     pthread_mutex_unlock(&fake.lock);
-    return grid;
+    return now;
 }
+
+unsigned fakeGrid(void) { return taken(&fake.grid); }
+
+unsigned fakeUnaligned(void) { return taken(&fake.unaligned); }
 
 void fakeCapture(CUstream handle, int status)
 {
