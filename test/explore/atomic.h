@@ -84,6 +84,7 @@ static inline uint32_t fetch_and32(shared32 *w, uint32_t v)
 
 static inline void store_fence64(shared64 *w, uint64_t v) { explore_change(w, v, 8, EXPLORE_SET); }
 static inline void fence_full(void) { explore_fence(); }
+static inline void fence_behind_change(void) { explore_fence(); }
 static inline void cpu_pause(void) { explore_pause(); }
 static inline void cpu_steps(uint32_t n) { (void)n; }
 static inline size_t cpu_later(uint32_t n) { return n - n; }

@@ -98,6 +98,8 @@ void explore_nap(uint64_t ns)
 struct waited { uint64_t value, address; uint32_t flags, reserved; };
 struct moment { int64_t seconds, ns; };
 
+static uint32_t my_tid(void) { return (uint32_t)(TID_FROM + my_rank()); }
+
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 long __wrap_syscall(long number, ...)
@@ -108,6 +110,8 @@ long __wrap_syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         arg[i] = va_arg(args, long);
     va_end(args);
+    if (number == SYS_gettid)
+        return my_tid();
     if (number == SYS_futex && arg[1] == FUTEX_WAKE)
         return kernel_wake((const shared32 *)arg[0], (int)arg[2]);
     if (number == SYS_futex && engine.running) {
@@ -142,8 +146,6 @@ static uint32_t lock_now(const pthread_mutex_t *m)
 }
 
 bool kernel_lock_free(const pthread_mutex_t *m) { return !(lock_now(m) & FUTEX_TID_MASK); }
-
-static uint32_t my_tid(void) { return (uint32_t)(TID_FROM + my_rank()); }
 
 /* 0, EBUSY, EOWNERDEAD. */
 static int lock_try(pthread_mutex_t *m)
@@ -236,9 +238,6 @@ int __wrap_pthread_mutex_consistent(pthread_mutex_t *m)
     (void)m;
     return 0;
 }
-
-pid_t __wrap_gettid(void);
-pid_t __wrap_gettid(void) { return (pid_t)my_tid(); }
 
 /* ---- threads: an actor that waits to be one ---- */
 

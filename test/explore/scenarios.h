@@ -33,8 +33,9 @@
     S(device_poll_events) S(device_fails) S(device_fails_events) S(device_deadline) \
     S(device_abort) S(inline4_weak) S(eager3_tso) S(pipelined3) S(broadcast3) S(verdict4) \
     S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3) \
-    S(journal) S(journal_weak) S(journal_events) S(feed) S(feed_weak) S(feed_events) S(feed_hold) \
-    S(feed3)
+    S(journal) S(journal_weak) S(journal_events) S(feed) S(feed_weak) S(feed_events) \
+    S(feed_hold) S(feed_loan) S(feed_full) S(feed_close) S(feed3) S(hand) S(hand_events) \
+    S(early) S(early_weak) S(early_events)
 
 #define S(name) extern const struct scenario scenario_##name;
 EXPLORE_SCENARIOS(S)
@@ -55,6 +56,7 @@ void shrinks(int rank, tutti_comm *world);
 void letters(int rank, tutti_comm *world);
 void offers(int rank, tutti_comm *world);
 void overlap(int rank, tutti_comm *world);
+void hands(int rank, tutti_comm *world);
 void check_letters_death(void);
 void agrees(int rank, tutti_comm *world);
 void aborts(int rank, tutti_comm *world);

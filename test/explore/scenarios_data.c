@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { CALLS = 2, SMALL = 6, SWAPPED = 16, ROUNDS_2 = 24, ROUNDS_3 = 40 };
+enum { CALLS = 2, SMALL = 6, SWAPPED = 16, ROUNDS_2 = 24, ROUNDS_3 = 40, EARLY = 25 };
 
 static uint64_t value(int rank, int i, int k)
 {
@@ -71,25 +71,32 @@ void pipelines(int rank, tutti_comm *world)
 
 static void one_pipeline(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
 
-void broadcasts(int rank, tutti_comm *world)
+/* turns: each rank is the root by turns; else rank 0 is. */
+static void broadcasts_of(int rank, tutti_comm *world, bool turns)
 {
     bool failed = false;
     int n = tutti_size(world), count = explore_count();
     for (int k = 0; k < CALLS; k++) {
-        uint64_t x[20];
+        uint64_t x[EARLY];
+        int root = turns ? k % n : 0;
         for (int i = 0; i < count; i++)
-            x[i] = rank == k % n ? value(rank, i, k) : 0;
-        int r = tutti_broadcast_at("explore", x, (size_t)count, TUTTI_U64, k % n, world, NULL);
+            x[i] = rank == root ? value(rank, i, k) : 0;
+        int r = tutti_broadcast_at("explore", x, (size_t)count, TUTTI_U64, root, world, NULL);
         explore_note(rank, k, r);
         failed |= r < 0;
         for (int i = 0; i < count && r == 0; i++)
-            if (x[i] != value(k % n, i, k))
+            if (x[i] != value(root, i, k))
                 explore_wrong("torn payload: rank %d, broadcast %d, element %d: %llu", rank, k, i,
                               (unsigned long long)x[i]);
     }
     if (failed)
         explore_failed(rank, world);
 }
+
+void broadcasts(int rank, tutti_comm *world) { broadcasts_of(rank, world, true); }
+
+/* Both from one root, in chunks: the words that say where they are are written twice. */
+static void earlies(int rank, tutti_comm *world) { broadcasts_of(rank, world, false); }
 
 #define EAGER "all_reduce:-inf=eager"
 #define PIPELINED "all_reduce:-inf=pipelined"
@@ -148,6 +155,18 @@ const struct scenario scenario_broadcast_inline = {
 const struct scenario scenario_broadcast_eager = {
     .name = "broadcast_eager", .ranks = 2, .rules = "broadcast:-inf=eager", .body = broadcasts,
     .count = 6, .check = check_good, .preemptions = 3, .memory = MEMORY_TSO
+};
+const struct scenario scenario_early = {                       /* three chunks and a rest */
+    .name = "early", .ranks = 2, .rules = "broadcast:-inf=eager", .body = earlies,
+    .count = EARLY, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_early_weak = {
+    .name = "early_weak", .ranks = 2, .rules = "broadcast:-inf=eager", .body = earlies,
+    .count = EARLY, .check = check_good, .preemptions = 2, .memory = MEMORY_WEAK
+};
+const struct scenario scenario_early_events = {
+    .name = "early_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = earlies,
+    .count = EARLY, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_broadcast_pipelined = {
     .name = "broadcast_pipelined", .ranks = 2, .rules = "broadcast:-inf=pipelined",

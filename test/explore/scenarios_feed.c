@@ -7,12 +7,14 @@
 #include "feed/feed.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 enum {
     ROOM = 256, MESSAGES = 3, PIECES = 1, BYTES_MOST = 72,
     HELD_ROOM = 512, HELD_MESSAGES = 9, HELD = 10,               /* the number of the first */
-    PUT = 0
+    FULL = 3,                                                    /* messages */
+    PUT = 0, MADE = 1
 };
 
 static size_t bytes_of(int n) { return n == PIECES ? BYTES_MOST : 8; }
@@ -80,6 +82,36 @@ static int holds_one(tutti_queue *q, int rank, int *got)
     return r;
 }
 
+/* Each message in a loan; the reader shows them, and the first loan is lent again. */
+static int lends_all(tutti_queue *q, int messages)
+{
+    void *block;
+    int r = 0;
+    for (int n = 0; n < messages && r == 0; n++) {
+        r = tutti_queue_loan_at("explore", q, bytes_of(n), &block);
+        if (r == 0) {
+            char bytes[BYTES_MOST];
+            fill(bytes, n);
+            memcpy(block, bytes, bytes_of(n));
+            r = tutti_queue_put_loan_at("explore", q, block, bytes_of(n), NULL);
+        }
+        if (r == 0)
+            explore_shared[PUT] = (uint64_t)n + 1;
+    }
+    return r;
+}
+
+static int looks_all(tutti_queue *q, int rank, int *got)
+{
+    tutti_queue_message m;
+    int r;
+    for (*got = 0; (r = tutti_queue_look_at("explore", q, &m, NULL)) == 0; ++*got) {
+        compare(rank, *got, m.data, m.bytes);
+        tutti_queue_release(q, &m);
+    }
+    return r;
+}
+
 /* note 0: of the making; 1: the end */
 static void queue_of(int rank, tutti_comm *world, bool holds)
 {
@@ -101,6 +133,82 @@ static void queue_of(int rank, tutti_comm *world, bool holds)
                       (int)explore_shared[PUT]);
     explore_note(rank, 1, r);
     meets(world);
+}
+
+static void feeds_loans(int rank, tutti_comm *world)
+{
+    tutti_queue *q;
+    tutti_queue_options options = { .room = ROOM };
+    int got = 0, r = tutti_queue_create_at("explore", world, 0, &options, &q);
+    explore_note(rank, 0, r);
+    if (r < 0)
+        return;
+    if (rank == 0) {
+        r = lends_all(q, MESSAGES);
+        tutti_queue_close(q);
+    } else
+        r = looks_all(q, rank, &got);
+    if (rank != 0 && got < (int)explore_shared[PUT])
+        explore_wrong("rank %d got %d messages, and %d were put", rank, got,
+                      (int)explore_shared[PUT]);
+    explore_note(rank, 1, r);
+    meets(world);
+}
+
+/* The ring is full; the reader reads one, and does not come again. */
+static void feeds_full(int rank, tutti_comm *world)
+{
+    tutti_queue_options options = { .room = ROOM };
+    tutti_queue *q;
+    char bytes[BYTES_MOST] = { 0 };
+    size_t room = sizeof bytes;
+    int r = tutti_queue_create_at("explore", world, 0, &options, &q);
+    explore_note(rank, 0, r);
+    for (int n = 0; rank == 0 && n <= FULL && r == 0; n++)
+        r = tutti_queue_put_at("explore", q, bytes, bytes_of(0), NULL);
+    if (rank != 0)
+        r = tutti_queue_get_at("explore", q, bytes, &room, NULL);
+    if (r < 0)
+        explore_wrong("rank %d: %d", rank, r);
+    meets(world);
+}
+
+/* The reader is rank 0, whose other thread closes its end as soon as there is one. */
+static tutti_queue *to_close;
+
+static void feeds_closed(int rank, tutti_comm *world)
+{
+    tutti_queue_options options = { .room = ROOM };
+    tutti_queue *q;
+    char bytes[BYTES_MOST];
+    size_t room = sizeof bytes;
+    int r = tutti_queue_create_at("explore", world, 1, &options, &q);
+    explore_note(rank, 0, r);
+    if (rank == 0) {
+        to_close = q;
+        explore_step();
+        explore_shared[MADE] = 1;
+        explore_step();
+        r = tutti_queue_get_at("explore", q, bytes, &room, NULL);
+        explore_note(rank, 1, r);
+    }
+    meets(world);
+}
+
+static void closes(int rank, tutti_comm *world)
+{
+    (void)rank;
+    (void)world;
+    while (!explore_shared[MADE])
+        sched_yield();
+    explore_step();
+    tutti_queue_close(to_close);
+}
+
+static void check_closed(void)
+{
+    if (note[0].there[1] && note[0].result[1] != -ECANCELED)
+        explore_wrong("the get of a closed end gave %d", note[0].result[1]);
 }
 
 static void feeds(int rank, tutti_comm *world) { queue_of(rank, world, false); }
@@ -139,4 +247,16 @@ const struct scenario scenario_feed3 = {
     .name = "feed3", .ranks = 3, .body = feeds, .check = check_ends, .preemptions = 3,
     .events = EVENTS, .events_most = 2, .chance = true, .memory = MEMORY_TSO, .own_ends = true,
     .after = true
+};
+const struct scenario scenario_feed_loan = {
+    .name = "feed_loan", .ranks = 2, .body = feeds_loans, .check = check_ends, .preemptions = 1,
+    .events = EVENTS, .memory = MEMORY_TSO, .own_ends = true, .after = true
+};
+const struct scenario scenario_feed_full = {
+    .name = "feed_full", .ranks = 2, .body = feeds_full, .preemptions = 3, .memory = MEMORY_TSO,
+    .own_ends = true
+};
+const struct scenario scenario_feed_close = {
+    .name = "feed_close", .ranks = 2, .helpers = 1, .body = feeds_closed, .helper = closes,
+    .check = check_closed, .preemptions = 2, .memory = MEMORY_TSO, .own_ends = true
 };

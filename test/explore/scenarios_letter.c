@@ -73,6 +73,28 @@ void overlap(int rank, tutti_comm *world)
     explore_whole(rank, world, r < 0);
 }
 
+/* Two messages one way: the second cannot go by the block that the first has handed over. Then one
+ * back in that block. */
+void hands(int rank, tutti_comm *world)
+{
+    int r = rank == 0 ? send_to(0, 0, 1, 1, NULL, world) : recv_from(1, 0, 0, 1, NULL, world);
+    for (int k = 1; k < 4 && r == 0; k++) {
+        uint64_t x[OVERLAPPED] = { 0 }, began = explore_now();
+        bool sends = rank == (k < 3);
+        for (int i = 0; i < OVERLAPPED && sends; i++)
+            x[i] = word_of(k, i);
+        r = sends ? tutti_send_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, k, world, NULL)
+                  : tutti_recv_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, k, NULL, world,
+                                  NULL);
+        for (int i = 0; i < OVERLAPPED && r == 0; i++)
+            if (x[i] != word_of(k, i))
+                explore_wrong("torn message %d: rank %d, element %d: %llu", k, rank, i,
+                              (unsigned long long)x[i]);
+        r = explore_came(rank, k, r, began);
+    }
+    explore_whole(rank, world, r < 0);
+}
+
 /* Both have done it, or neither: an offer that was withdrawn has not been taken. */
 static void check_offers_late(void)
 {
@@ -132,3 +154,12 @@ const struct scenario scenario_letter_canceled = {
 EACH(letter, letters, check_alone)
 EACH(overlap, overlap, check_alone)
 EACH(offer, offers, check_offers_late)
+
+const struct scenario scenario_hand = {
+    .name = "hand", .ranks = 2, .body = hands, .check = check_good, .preemptions = 2,
+    .memory = MEMORY_TSO
+};
+const struct scenario scenario_hand_events = {
+    .name = "hand_events", .ranks = 2, .body = hands, .check = check_letters_death,
+    .preemptions = 1, .preemptions_event = 1, .events = EVENTS, .own_ends = true
+};
