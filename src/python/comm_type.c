@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static PyTypeObject *comm_type;
@@ -27,7 +28,7 @@ static PyTypeObject *comm_type;
 static int signals_asked(void *arg)
 {
     (void)arg;
-    if (gettid() != getpid() || !Py_IsInitialized())
+    if (syscall(SYS_gettid) != getpid() || !Py_IsInitialized())
         return 0;
     PyGILState_STATE state = PyGILState_Ensure();
     int stop = PyErr_Occurred() || PyErr_CheckSignals() < 0;

@@ -1,13 +1,20 @@
 /* A message that a reader looks at is an object with a read-only buffer. It is released when
  * nothing shows it any more. Until then finalize() of the world is refused, as for all memory of
- * the arena. Cost: one small object a message. */
+ * the arena. Cost: one small object a message.
+ * Objects are packed and unpacked here: after a few ms of sleep each function of Python costs some
+ * 10 us, for nothing of it is in the caches. */
 #include "python/feed.h"
 
 #include "python/fail.h"
 #include "python/object.h"
 #include "python/site.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { STEP = 16 };                     /* as _STEP in _queue.py */
+enum { FEW = 6 };                       /* parts of a message that need no memory */
 
 typedef struct queue_object {
     PyObject_HEAD
@@ -155,6 +162,222 @@ static PyObject *queue_put(queue_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- objects ---- */
+
+/* The parts of a message, as _queue.py has it: a head, a pickle, buffers. */
+struct parts {
+    Py_buffer *view;
+    const void **part;
+    size_t *bytes;
+    uint64_t *head;
+    Py_ssize_t views, parts;
+    void *memory;
+    struct {
+        Py_buffer view[FEW];
+        const void *part[FEW];
+        size_t bytes[FEW];
+        uint64_t head[FEW];
+    } few;
+};
+
+static int packed_begin(struct parts *p, Py_ssize_t written, Py_ssize_t buffers)
+{
+    size_t n = (size_t)(2 + written + 2 * buffers);
+    p->views = p->parts = 0;
+    p->memory = NULL;
+    p->view = p->few.view;
+    p->part = p->few.part;
+    p->bytes = p->few.bytes;
+    p->head = p->few.head;
+    if (n <= FEW)
+        return 0;
+    size_t each = sizeof *p->view + sizeof *p->head + sizeof *p->part + sizeof *p->bytes;
+    p->memory = calloc(n, each);
+    if (!p->memory) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    p->view = p->memory;
+    p->head = (uint64_t *)(void *)(p->view + n);
+    p->part = (const void **)(void *)(p->head + n);
+    p->bytes = (size_t *)(void *)(p->part + n);
+    return 0;
+}
+
+static void packed_end(struct parts *p)
+{
+    while (p->views > 0)
+        PyBuffer_Release(&p->view[--p->views]);
+    free(p->memory);
+}
+
+static void packed_add(struct parts *p, const void *part, size_t bytes)
+{
+    p->part[p->parts] = part;
+    p->bytes[p->parts++] = bytes;
+}
+
+/* -1: an exception is set; else its length. A pickler refuses buffers that are not contiguous. */
+static Py_ssize_t packed_view(struct parts *p, PyObject *from, int flags)
+{
+    Py_buffer *view = &p->view[p->views];
+    if (!from || PyObject_GetBuffer(from, view, flags) < 0)
+        return -1;
+    p->views++;
+    packed_add(p, view->buf, (size_t)view->len);
+    return view->len;
+}
+
+static int packed_fill(struct parts *p, PyObject *written, PyObject *buffers)
+{
+    static const char zeros[STEP];
+    Py_ssize_t n = PyList_Size(buffers);
+    size_t head = (size_t)(2 + n) * sizeof *p->head, all = head;
+    packed_add(p, p->head, head);
+    for (Py_ssize_t i = 0; i < PyList_Size(written); i++) {
+        Py_ssize_t length = packed_view(p, PyList_GetItem(written, i), PyBUF_SIMPLE);
+        if (length < 0)
+            return -1;
+        all += (size_t)length;
+    }
+    p->head[0] = (uint64_t)n;
+    p->head[1] = all - head;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        packed_add(p, zeros, -all % STEP);
+        all += -all % STEP;
+        Py_ssize_t length = packed_view(p, PyList_GetItem(buffers, i), PyBUF_FULL_RO);
+        if (length < 0)
+            return -1;
+        p->head[2 + i] = (uint64_t)length;
+        all += (size_t)length;
+    }
+    return 0;
+}
+
+static int queue_put_packed(queue_object *self, tutti_queue *queue, PyObject *written,
+                            PyObject *buffers, const tutti_call *call)
+{
+    struct parts p;
+    int r = packed_begin(&p, PyList_Size(written), PyList_Size(buffers));
+    if (r == 0)
+        r = packed_fill(&p, written, buffers);
+    if (r == 0) {
+        const char *site = site_of_caller();
+        PyThreadState *state = comm_enter(self->world);
+        r = tutti_queue_put_v_at(site, queue, p.part, p.bytes, (int)p.parts, call);
+        comm_leave(self->world, state);
+        r = queue_result(self, r);
+    }
+    packed_end(&p);
+    return r;
+}
+
+/* One of the pool's, or a new one: (dump, forget, written, buffers). Two threads never have the
+ * same. */
+static PyObject *packer_take(PyObject *pool, PyObject *make)
+{
+    Py_ssize_t n = PyList_Size(pool);
+    if (!n)
+        return PyObject_CallFunctionObjArgs(make, NULL);
+    PyObject *packer = PyList_GetItem(pool, n - 1);
+    Py_INCREF(packer);
+    if (PyList_SetSlice(pool, n - 1, n, NULL) == 0)
+        return packer;
+    Py_DECREF(packer);
+    return NULL;
+}
+
+/* It keeps nothing of the object. Keeps the exception that is set. */
+static void packer_give(PyObject *pool, PyObject *packer)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *forgot = PyObject_CallFunctionObjArgs(PyTuple_GetItem(packer, 1), NULL);
+    int kept = forgot ? 0 : -1;
+    Py_XDECREF(forgot);
+    for (int i = 2; i < 4 && kept == 0; i++)
+        kept = PyList_SetSlice(PyTuple_GetItem(packer, i), 0, PY_SSIZE_T_MAX, NULL);
+    if (kept == 0)
+        kept = PyList_Append(pool, packer);
+    Py_DECREF(packer);
+    PyErr_Restore(type, value, trace);
+}
+
+/* _send(pool, make, object, timeout_ms, flags): packs it and puts it */
+static PyObject *queue_send(queue_object *self, PyObject *args)
+{
+    PyObject *pool, *make, *value;
+    tutti_call call = { 0 };
+    tutti_queue *queue = queue_of(self);
+    if (!queue || !PyArg_ParseTuple(args, "O!OOiI", &PyList_Type, &pool, &make, &value,
+                                    &call.timeout_ms, &call.flags))
+        return NULL;
+    PyObject *packer = packer_take(pool, make);
+    if (!packer)
+        return NULL;
+    PyObject *dumped = PyObject_CallFunctionObjArgs(PyTuple_GetItem(packer, 0), value, NULL);
+    int r = !dumped || !queue_of(self)
+        ? -1
+        : queue_put_packed(self, self->queue, PyTuple_GetItem(packer, 2),
+                           PyTuple_GetItem(packer, 3), &call);
+    Py_XDECREF(dumped);
+    packer_give(pool, packer);
+    if (r < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The object of a message without buffers. NULL: an exception is set. */
+static PyObject *message_loads(const tutti_queue_message *m, PyObject *loads, uint64_t length)
+{
+    const char *data = (const char *)m->data + 2 * sizeof(uint64_t);
+    PyObject *view = PyMemoryView_FromMemory((char *)(uintptr_t)data, (Py_ssize_t)length,
+                                             PyBUF_READ);
+    PyObject *value = view ? PyObject_CallFunctionObjArgs(loads, view, NULL) : NULL;
+    Py_XDECREF(view);
+    return value;
+}
+
+/* _take(loads, unpack, copy, timeout_ms, flags) -> the next object: loads(pickle), or, of a message
+ * with buffers, unpack(message, copy) */
+static PyObject *queue_take(queue_object *self, PyObject *args)
+{
+    PyObject *loads, *unpack, *copy;
+    tutti_call call = { 0 };
+    tutti_queue *queue = queue_of(self);
+    if (!queue || !PyArg_ParseTuple(args, "OOOiI", &loads, &unpack, &copy, &call.timeout_ms,
+                                    &call.flags))
+        return NULL;
+    tutti_queue_message got;
+    const char *site = site_of_caller();
+    PyThreadState *state = comm_enter(self->world);
+    int r = tutti_queue_look_at(site, queue, &got, &call);
+    comm_leave(self->world, state);
+    message_object *m = r < 0 ? NULL : object_new(message_type);
+    if (!m) {
+        if (r >= 0)
+            tutti_queue_release(queue, &got);
+        queue_result(self, r);
+        return NULL;
+    }
+    m->queue = self;
+    m->message = got;
+    Py_INCREF((PyObject *)self);
+    self->world->regions++;
+    uint64_t head[2] = { 1, 0 };
+    if (queue_result(self, r) < 0) {
+        Py_DECREF((PyObject *)m);
+        return NULL;
+    }
+    if (got.bytes >= sizeof head)
+        memcpy(head, got.data, sizeof head);
+    PyObject *value = !head[0] && head[1] <= got.bytes - sizeof head
+        ? message_loads(&got, loads, head[1])
+        : PyObject_CallFunctionObjArgs(unpack, (PyObject *)m, copy, NULL);
+    Py_DECREF((PyObject *)m);
+    return value;
+}
+
 /* Another thread's call ends at once; this waits for that, without the lock. */
 static PyObject *queue_close(queue_object *self, PyObject *none)
 {
@@ -197,6 +420,8 @@ static PyObject *queue_size(queue_object *self, void *none)
 static PyMethodDef queue_methods[] = {
     OBJECT_METHOD("_put", queue_put, METH_VARARGS, NULL),
     OBJECT_METHOD("_look", queue_look, METH_VARARGS, NULL),
+    OBJECT_METHOD("_send", queue_send, METH_VARARGS, NULL),
+    OBJECT_METHOD("_take", queue_take, METH_VARARGS, NULL),
     OBJECT_METHOD("_close", queue_close, METH_NOARGS, NULL),
     OBJECT_METHOD("_figures", queue_figures, METH_NOARGS, NULL),
     { 0 }

@@ -1,8 +1,9 @@
 # ctest: timeout=120
-# once, first, turn, seeds, the store, shared arrays and files, each rank its part.
+# once, first, turn, seeds, the store, shared arrays, objects and files, each rank its part.
 import os
 import random
 import tempfile
+import time
 import unittest
 
 from support import Case, main, np, tutti
@@ -178,6 +179,47 @@ class Memory(Case):
         with self.assertRaisesRegex(BufferError, "still there"):
             world.finalize()
         self.assertEqual(seen.tolist(), [0, 1, 2])
+
+
+class NoPickle:
+    def __reduce__(self):
+        raise ValueError("holds a lock")
+
+
+class Objects(Case):
+    def test_objects(self):
+        for root in range(N):
+            said = {"root": root, "rows": np.arange(30000), "none": None}
+            got = world.broadcast_object(said if ME == root else None, root)
+            self.assertEqual(got is said, ME == root)
+            np.testing.assert_array_equal(got.pop("rows"), np.arange(30000))
+            self.assertEqual(got, {"root": root, "none": None})
+            mine = ("x" * (ME * 1000), ME)
+            all_of_them = world.gather_objects(mine, root)
+            self.assertEqual(all_of_them, [("x" * (p * 1000), p) for p in range(N)]
+                             if ME == root else None)
+
+    def test_what_cannot_be_pickled(self):
+        last = N - 1
+        for call in (lambda: world.broadcast_object(NoPickle() if ME == last else 1, last),
+                     lambda: world.gather_objects(NoPickle() if ME == last else 1)):
+            with self.assertRaisesRegex(ValueError if ME == last else TypeError, "holds a lock"):
+                call()
+        self.assertEqual(world.broadcast_object(ME), 0)      # the comm is whole
+
+    def test_no_deadline(self):
+        """A rank that comes later than the comm's deadline is waited for."""
+        slow = world.split(0)
+        slow.set_timeout(0.05)
+        for n, call in enumerate((slow.broadcast_object, slow.gather_objects,
+                                  lambda _: slow.barrier(timeout=-1))):
+            if ME == 0:                                      # until all wait, and well beyond
+                for p in range(1, N):
+                    other.get(f"waits {n} {p}")
+                time.sleep(0.1)
+            else:
+                other.set(f"waits {n} {ME}", b"")
+            call(ME)
 
 
 if __name__ == "__main__":

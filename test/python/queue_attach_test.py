@@ -41,6 +41,15 @@ def puts(handle, pipe):
     signal.pause()
 
 
+def looks(handle, pipe):
+    with tutti.Queue.attach(handle, 0, timeout=60) as q:
+        for _ in range(4):
+            value = q.get_bytes()
+            pipe.send((len(value), value[:1].tobytes(), value[-1:].tobytes(), q.figures().held))
+            value.release()
+            del value                       # the writer may need its room
+
+
 def first_reads(world, handle):
     """A rank of another world, which goes on meanwhile."""
     q = tutti.Queue.attach(handle, world.rank, timeout=60)
@@ -61,6 +70,20 @@ class Attach(Case):
     def said(self, process):
         said, _ = process.communicate(timeout=60)
         return said.split(" ", 2)
+
+    def test_large(self):
+        """Beside the ring, where they can be looked at, while there is memory; else in pieces."""
+        handle = tutti.Queue.handle(1, room=2 << 20)         # 36 MiB in all
+        here, there = multiprocessing.Pipe()
+        child = multiprocessing.get_context("fork").Process(target=looks, args=(handle, there))
+        child.start()
+        there.close()
+        q = tutti.Queue.attach(handle, timeout=60)
+        for mib, held in (20, 1), (40, 0), (3, 1), (20, 1):
+            q.put_bytes(bytes([mib]) * (mib << 20))
+            self.assertEqual(here.recv(), (mib << 20, bytes([mib]), bytes([mib]), held))
+        child.join(60)
+        self.assertEqual(child.exitcode, 0)
 
     def test_children(self):
         for kind in "spawn", "fork":

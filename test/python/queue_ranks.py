@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 import unittest
+import weakref
 
 from support import Case, main, np, tutti
 
@@ -53,6 +54,23 @@ class Queues(Case):
                 else:
                     self.assertEqual(list(q), [])
                     self.assertRaises(tutti.Closed, q.get)
+
+    def test_keeps_nothing(self):
+        """A put keeps nothing of its object, and one that fails leaves nothing to the next."""
+        shared = Point([1], [2])
+        with tutti.Queue(world) as q:
+            if ME != 0:
+                self.assertEqual([q.get() for _ in range(3)], [shared, shared, 3])
+                return
+            given = {shared.x[0]}
+            gone = weakref.ref(given)
+            q.put(shared)
+            with self.assertRaises(TypeError):
+                q.put([given, np.zeros(9), threading.Lock()])
+            del given
+            self.assertIsNone(gone())
+            q.put(shared)                           # not a reference into an earlier pickle
+            q.put(3)
 
     def test_in_place(self):
         with tutti.Queue(world) as q:

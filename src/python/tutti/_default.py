@@ -17,7 +17,7 @@ __all__ = [
     "exscan", "op", "same", "all_gather_v", "gather_v", "scatter_v", "reduce_scatter_v",
     "all_to_all_v", "send", "recv", "probe", "split", "create", "shrink", "agree", "abort",
     "set_timeout", "first", "once", "turn", "seed", "seed_everything", "get", "add", "compare_set",
-    "delete", "share", "load", "save",
+    "delete", "share", "load", "save", "broadcast_object", "gather_objects",
 ]           # without set: `import *` must not hide Python's own
 
 
@@ -103,5 +103,7 @@ compare_set = _of(Comm.compare_set)
 delete = _of(Comm.delete)
 
 share = _of(Comm.share)
+broadcast_object = _of(Comm.broadcast_object)
+gather_objects = _of(Comm.gather_objects)
 load = _of(Comm.load)
 save = _of(Comm.save)

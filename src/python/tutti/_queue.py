@@ -4,7 +4,6 @@ buffers (NumPy arrays, PickleBuffer, torch tensors of the CPU) go beside the pic
 on the way in but the one into the queue."""
 import asyncio
 import errno
-import io
 import os
 import pickle
 import queue as _std
@@ -25,7 +24,7 @@ _LOCAL = 8                                  # as an option: none of the environm
 _HANDLE = struct.Struct("=16sIIQ")          # what it is; readers, flags, room; then the name
 _HANDLE_IS = b"tutti queue 1"
 _READERS_MOST, _SPAN = 255, 1 << 20         # every default span has room for _SPAN
-_STEP = 16                                  # alignment of the buffers in a message
+_STEP = 16                                  # alignment of the buffers in a message; of _send, too
 
 
 class QueueFigures(NamedTuple):
@@ -60,24 +59,29 @@ class _Pickler(pickle.Pickler):
         return _tensor, (pickle.PickleBuffer(raw), str(value.dtype)[6:], tuple(value.shape))
 
 
-def _parts(value: Any) -> Any:
-    """The message: the number of buffers, the length of the pickle and of each buffer; the pickle;
-    the buffers, each at a multiple of _STEP."""
-    buffers: List[Any] = []
-    if "torch" in sys.modules:
-        stream = io.BytesIO()
-        _Pickler(stream, 5, buffer_callback=buffers.append).dump(value)
-        data: Any = stream.getbuffer()
-    else:
-        data = pickle.dumps(value, 5, buffer_callback=buffers.append)
-    raws = [buffer.raw() for buffer in buffers]
-    head = struct.pack(f"={len(raws) + 2}Q", len(raws), len(data), *[raw.nbytes for raw in raws])
-    parts, at = [head, data], len(head) + len(data)
-    for raw in raws:
-        parts += [bytes(-at % _STEP), raw]
-        at += -at % _STEP + raw.nbytes
-    return tuple(parts)
+class _Written(List[Any]):
+    """What a pickler writes, as it is: long bytes come as the object itself, without a copy."""
 
+    write = list.append
+
+
+def _packer() -> Any:
+    """What makes the pickle of an object: dump(object) leaves it in `written`, and the buffers
+    beside it in `buffers`; then forget()."""
+    buffers: List[Any] = []
+    written = _Written()
+    kind = _Pickler if "torch" in sys.modules else pickle.Pickler
+    pickler = kind(written, 5, buffer_callback=buffers.append)
+    return pickler.dump, pickler.clear_memo, written, buffers
+
+
+#: packers that nobody uses just now: without torch, with it
+_POOL: List[Any] = []
+_POOL_TORCH: List[Any] = []
+
+
+# A message: the number of buffers, the length of the pickle and of each buffer, 8 bytes each; the
+# pickle; the buffers, each at a multiple of _STEP. _send of the extension makes it.
 
 def _value(message: Any, copy: bool) -> Any:
     view = memoryview(message).cast("B")
@@ -149,10 +153,10 @@ class Queue(_tutti.Queue):
 
         The queue has a world of its own, which ends with it, with the thread that joined, and with
         the process. Deaths: of a process that has joined, noticed at once, also in another pid
-        namespace; where the kernel leaves no mark, after up to 0.25 s if /proc shows the process,
-        else never. Of one that has not joined: by timeout. A stopped process is no death. Children
-        of fork join for themselves. Raises Timeout (it names who is missing), RankDied, Error (that
-        reader has joined already), Invalid.
+        namespace; where the kernel leaves no mark, after up to 0.25 s if the process is gone, and
+        1 s if /proc shows it, else never. Of one that has not joined: by timeout. A stopped process
+        is no death. Children of fork join for themselves. Raises Timeout (it names who is missing),
+        RankDied, Error (that reader has joined already), Invalid.
         """
         try:
             what, readers, flags, room = _HANDLE.unpack_from(handle)
@@ -189,7 +193,8 @@ class Queue(_tutti.Queue):
         """Puts an object for all readers. Waits while the queue is full: for `timeout` seconds,
         None: without end. block=False: raises queue.Full instead."""
         try:
-            self._put(_parts(value), milliseconds(timeout), 0 if block else _TRY)
+            self._send(_POOL_TORCH if "torch" in sys.modules else _POOL, _packer, value,
+                       0 if timeout is None else milliseconds(timeout), 0 if block else _TRY)
         except Error as error:
             raise self._failed(error) from None
 
@@ -202,7 +207,9 @@ class Queue(_tutti.Queue):
         further than the queue's room beyond the oldest that is still there.
         """
         try:
-            return _value(self._look(milliseconds(timeout), 0 if block else _TRY), copy)
+            return self._take(pickle.loads, _value, copy,
+                              0 if timeout is None else milliseconds(timeout),
+                              0 if block else _TRY)
         except Error as error:
             raise self._failed(error) from None
 

@@ -5,6 +5,8 @@ A thread that has made a world acts on that one, any other thread on the world o
 several threads of a process are ranks, a thread that is no rank has no world. When a world is
 finalized, it is removed, and the one before it is current again.
 """
+from __future__ import annotations      # else each import makes the types below
+
 import threading
 from typing import TYPE_CHECKING, List, Tuple
 

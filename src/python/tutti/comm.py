@@ -5,7 +5,7 @@ import functools
 import math
 import struct
 import sys
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _foreign, _order, _worlds
 from ._core import core as _tutti
@@ -28,7 +28,7 @@ _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u
 
 
 class Message(NamedTuple):
-    """A received message: its sender, its tag, its number of elements (for probe: of bytes)."""
+    """A received message: its sender, its tag, its number of elements."""
 
     from_: int
     tag: int
@@ -407,7 +407,8 @@ class Comm(_tutti.Comm):
 
     def probe(self, from_: int = ANY, tag: int = ANY, *,
               timeout: Optional[float] = None) -> Message:
-        """Waits until such a message has arrived, and does not receive it. count is in bytes."""
+        """Waits until such a message has arrived, and does not receive it. count is in
+        elements of its sender's type."""
         return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag),
                                     milliseconds(timeout)))
 
@@ -449,6 +450,25 @@ class Comm(_tutti.Comm):
     def fault(self, what: str) -> None:
         """For tests: "RANK:OPERATION#N:kill|stop|delay=MS|abort", as tutti_fault() in tutti.h."""
         self._fault(what)
+
+    # ---- objects, for control planes ----
+
+    def broadcast_object(self, value: Any = None, root: int = 0, *,
+                         timeout: Optional[float] = -1) -> Any:
+        """root's object, on all ranks, by pickle. value counts on root alone, which gets itself.
+
+        Has no deadline unless one is given: it ends when all have come, or one has died. An object
+        that cannot be pickled is an exception on all ranks; the comm stays whole.
+        """
+        from . import _objects
+        return _objects.broadcast(self, value, root, timeout)
+
+    def gather_objects(self, value: Any, root: int = 0, *,
+                       timeout: Optional[float] = -1) -> Optional[List[Any]]:
+        """The objects of all ranks, on root, in rank order; None on the other ranks. Otherwise as
+        broadcast_object()."""
+        from . import _objects
+        return _objects.gather(self, value, root, timeout)
 
     # ---- order ----
 

@@ -142,10 +142,8 @@ class MessageQueue:
         """The exceptions of vLLM's class."""
         try:
             yield
-        except (_std.Empty, _std.Full, Timeout) as error:
-            raise TimeoutError from error
-        except Closed as error:
-            raise RuntimeError("cancelled") from error
+        except _ENDS as error:
+            raise _said(error) from error
 
     def enqueue(self, obj: Any, timeout: Optional[float] = None) -> None:
         """Puts an object for all readers. TimeoutError: after `timeout` seconds there is no
@@ -153,8 +151,14 @@ class MessageQueue:
         if not self._is_writer:
             raise AssertionError("only the writer can enqueue")
         if self.n_local_reader:
-            with self._cancelled():
-                self._near().put(obj, **_patience(timeout))
+            try:
+                queue = self._queue or self._near()
+                if timeout is None:
+                    queue.put(obj)
+                else:
+                    queue.put(obj, **_patience(timeout))
+            except _ENDS as error:
+                raise _said(error) from error
         if self.n_remote_reader:
             self._far.enqueue(obj, timeout)
 
@@ -165,10 +169,13 @@ class MessageQueue:
             return self._far.dequeue(timeout, indefinite)
         if not self._is_local_reader:
             raise RuntimeError("only a reader can dequeue")
-        with self._cancelled():
-            if self.shutting_down:
-                raise Closed
-            return self._near().get(**_patience(timeout))
+        if self.shutting_down:
+            raise _said(Closed())
+        try:
+            queue = self._queue or self._near()
+            return queue.get() if timeout is None else queue.get(**_patience(timeout))
+        except _ENDS as error:
+            raise _said(error) from error
 
     @contextlib.contextmanager
     def acquire_write(self, timeout: Optional[float] = None) -> Iterator[memoryview]:
@@ -255,6 +262,14 @@ class MessageQueue:
         if blocking:
             made.wait_until_ready()
         return made, all_of_them or []
+
+
+_ENDS = _std.Empty, _std.Full, Timeout, Closed
+
+
+def _said(error: Exception) -> Exception:
+    """How vLLM's class says it."""
+    return RuntimeError("cancelled") if isinstance(error, Closed) else TimeoutError()
 
 
 def _patience(timeout: Optional[float]) -> Dict[str, Any]:

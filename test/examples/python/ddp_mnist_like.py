@@ -6,7 +6,7 @@ net, DistributedDataParallel.
                                                           2 ddp_mnist_like.py
     tutti run -n 2 python3 ddp_mnist_like.py gloo         # the same program on another backend
 
-What is tutti's: the import, the name of the backend, and two idioms. first(): rank 0 makes and
+What is tutti's: the import, the name of the backend, and two idioms. zero_first(): rank 0 makes and
 caches the data set, the others load it. seed_everything(): a seed per rank, so that no two ranks
 add the same noise.
 """
@@ -53,7 +53,7 @@ def train():
 
     cache = os.path.join(tempfile.gettempdir(),
                          f"waves-{os.getuid()}-{os.environ.get('MASTER_PORT', '0')}.pt")
-    with tutti.torch.first(rank):
+    with tutti.torch.zero_first(rank):
         pictures = load(cache)
     dist.barrier()
     if rank == 0:

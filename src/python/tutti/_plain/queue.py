@@ -2,12 +2,15 @@
 """A broadcast queue of bytes; the base class of tutti.Queue. As feed.c: the same methods, over
 ctypes."""
 import ctypes
+import struct
 import weakref
 from typing import Any, List, Tuple
 
 from .. import errors
 from . import inside
 from .binding import Call, QueueMessage
+
+_STEP = 16                              # as in _queue.py
 
 
 def _give(world: Any, handle: int, message: QueueMessage) -> None:
@@ -69,6 +72,28 @@ class Queue:
         self._world._regions += 1
         weakref.finalize(shown, _give, self._world, handle, message).atexit = False
         return memoryview(shown).toreadonly()
+
+    def _send(self, pool: List[Any], make: Any, value: Any, timeout_ms: int, flags: int) -> None:
+        packer = pool.pop() if pool else make()
+        dump, forget, written, buffers = packer
+        try:
+            dump(value)
+            length, raws = sum(map(len, written)), [buffer.raw() for buffer in buffers]
+            head = struct.pack(f"={len(raws) + 2}Q", len(raws), length,
+                               *[raw.nbytes for raw in raws])
+            parts, at = [head, *written], len(head) + length
+            for raw in raws:
+                parts += [bytes(-at % _STEP), raw]
+                at += -at % _STEP + raw.nbytes
+            self._put(tuple(parts), timeout_ms, flags)
+        finally:
+            forget()
+            written.clear()
+            buffers.clear()
+            pool.append(packer)
+
+    def _take(self, loads: Any, unpack: Any, copy: bool, timeout_ms: int, flags: int) -> Any:
+        return unpack(self._look(timeout_ms, flags), copy)
 
     def _close(self) -> None:
         if self._handle and self._world._handle:

@@ -13,7 +13,7 @@ torch.distributed.DistBackendError, too, with the report as its text. Ctrl-C end
 
 as_gloo() makes tutti replace gloo: programs that ask for "gloo" get tutti if all ranks of a group
 share this host. So do TUTTI_AS_GLOO=1 in the environment and `tutti run --as-gloo`.
-first(rank) and seed_everything(base) are for the idioms of training programs.
+zero_first(rank) and seed_everything(base) are for the idioms of training programs.
 monitored_barrier(group) replaces torch's, which torch allows for gloo only. stats(group) gives a
 group's figures. why() says what this process's jobs wait for, as tutti.why() does.
 """
@@ -21,7 +21,7 @@ import _tutti_autoload as _autoload
 
 from .._why import why
 from ._gloo import as_gloo
-from ._order import first, monitored_barrier, seed_everything, stats
+from ._order import monitored_barrier, seed_everything, stats, zero_first
 
 
 def register() -> None:
@@ -32,5 +32,5 @@ def register() -> None:
 
 register()
 
-__all__ = ["as_gloo", "first", "monitored_barrier", "register", "seed_everything", "stats",
-           "why"]
+__all__ = ["as_gloo", "monitored_barrier", "register", "seed_everything", "stats",
+           "why", "zero_first"]

@@ -31,7 +31,7 @@ def _mixed(x: int) -> int:
 
 
 class _Nobody:
-    """first() without other ranks: nobody to wait for."""
+    """zero_first() without other ranks: nobody to wait for."""
 
     def __enter__(self) -> bool:
         return True
@@ -41,7 +41,7 @@ class _Nobody:
 
 
 class _Barriers:
-    """first() on another backend: the idiom itself, with barriers."""
+    """zero_first() on another backend: the idiom itself, with barriers."""
 
     def __enter__(self) -> bool:
         self._mine = dist.get_rank() == 0
@@ -75,10 +75,10 @@ class _First:
         self._backend.first_done()
 
 
-def first(rank: Optional[int] = None) -> ContextManager[bool]:
+def zero_first(rank: Optional[int] = None) -> ContextManager[bool]:
     """Rank 0 runs the block first; the others run it when rank 0 has left it. True on rank 0.
 
-        with tutti.torch.first(local_rank):
+        with tutti.torch.zero_first(local_rank):
             data = prepare_or_load_the_cache()
 
     It replaces the idiom torch_distributed_zero_first, and has no barrier. If torch.distributed is
