@@ -11,20 +11,23 @@
 
 #ifdef TUTTI_MPI_OPENMPI
 #include "mpi/abi_openmpi.h"
+#elif defined TUTTI_MPI_MPI5
+#include "mpi/abi_mpi5.h"
 #else
 #include "mpi/abi_mpich.h"
 #endif
 
 /* Like this in every ABI. */
-enum { MPI_SUCCESS = 0, MPI_UNDEFINED = -32766 };
+enum { MPI_SUCCESS = 0, MPI_ERR_COUNT = 2, MPI_UNDEFINED = -32766 };
 #define MPI_BOTTOM ((void *)0)
 typedef intptr_t MPI_Aint;
+typedef int64_t MPI_Count;
 /* A status is 20 or 24 bytes, of which nothing is read here. */
 typedef struct { int64_t words[8]; } MPI_Status;
 
 /* Handles that are needed by name. */
 struct abi {
-    MPI_Comm world, no_comm;
+    MPI_Comm world, self, no_comm;
     MPI_Info no_info;
     MPI_Datatype no_type, type_int, type_byte, fortran_integer;
     MPI_Op op_min;

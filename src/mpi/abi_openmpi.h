@@ -11,11 +11,12 @@ typedef struct ompi_op *MPI_Op;
 typedef struct ompi_group *MPI_Group;
 typedef struct ompi_info *MPI_Info;
 typedef struct ompi_request *MPI_Request;
+typedef struct ompi_win_t *MPI_Win;
 typedef struct ompi_errhandler_t *MPI_Errhandler;
 
 #define MPI_IN_PLACE ((void *)1)
 #define MPI_STATUSES_IGNORE ((MPI_Status *)0)
-enum { MPI_ANY_SOURCE = -1 };
+enum { MPI_ANY_SOURCE = -1, MPI_ROOT = -4 };
 enum { MPI_COMM_TYPE_SHARED = 0 };
 enum { MPI_ERR_ARG = 13, MPI_ERR_TRUNCATE = 15, MPI_ERR_OTHER = 16,
        MPI_ERR_INTERN = 17, MPI_ERR_NO_MEM = 39 };

@@ -9,9 +9,6 @@
 #include "mpi/elements.h"
 #include "mpi/leaders.h"
 
-/* A type and an operation, for the MPI and for tutti. */
-struct fold { MPI_Datatype type; MPI_Op op; const struct element *element; int tutti_op; };
-
 /* What is large goes in pieces of so many bytes. */
 enum { ACROSS_PIECE = 1 << 20 };
 static inline size_t piece_of(size_t bytes, size_t number)

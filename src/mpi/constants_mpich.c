@@ -9,7 +9,7 @@ int abi_find(struct abi *abi, void *mpi)
 {
     (void)mpi;
     *abi = (struct abi){
-        .world = 0x44000000, .no_comm = 0x04000000, .no_info = 0x1c000000,
+        .world = 0x44000000, .self = 0x44000001, .no_comm = 0x04000000, .no_info = 0x1c000000,
         .no_type = 0x0c000000, .type_int = 0x4c000405, .type_byte = 0x4c00010d,
         .fortran_integer = 0x4c000405, .op_min = 0x58000002,
         .errors_return = 0x54000001, .no_request = 0x2c000000

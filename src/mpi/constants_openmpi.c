@@ -23,7 +23,7 @@ static void *object(void *mpi, const char *prefix, const char *name)
 int abi_find(struct abi *abi, void *mpi)
 {
     *abi = (struct abi){
-        .world = object(mpi, "", "comm_world"),
+        .world = object(mpi, "", "comm_world"), .self = object(mpi, "", "comm_self"),
         .no_comm = object(mpi, "", "comm_null"), .no_info = object(mpi, "", "info_null"),
         .no_type = object(mpi, "", "datatype_null"), .type_int = object(mpi, "", "int"),
         .type_byte = object(mpi, "", "byte"), .fortran_integer = object(mpi, "", "integer"),
@@ -31,7 +31,7 @@ int abi_find(struct abi *abi, void *mpi)
         .errors_return = object(mpi, "", "errors_return"),
         .no_request = used(mpi, "ompi_request_null")
     };
-    return abi->world && abi->no_comm && abi->no_info && abi->no_type && abi->type_int
+    return abi->world && abi->self && abi->no_comm && abi->no_info && abi->no_type && abi->type_int
         && abi->type_byte && abi->fortran_integer && abi->op_min
         && abi->errors_return && abi->no_request ? 0 : -1;
 }

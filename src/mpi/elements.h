@@ -15,6 +15,9 @@ struct element {
     int tutti;                         /* tutti_type; -1: moved only */
 };
 
+/* A type and an operation, for the MPI and for tutti. */
+struct fold { MPI_Datatype type; MPI_Op op; const struct element *element; int tutti_op; };
+
 void elements_find(void *mpi);
 /* NULL: it is none of the predefined types, or has gaps. */
 const struct element *element_of(MPI_Datatype type);

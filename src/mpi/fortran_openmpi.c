@@ -47,14 +47,14 @@ static void f_barrier(const int *comm, int *error)
 static void f_bcast(void *b, const int *n, const int *type, const int *root, const int *comm,
                     int *error)
 {
-    end(error, through_bcast(buffer(b), *n, f.type(*type), *root, f.comm(*comm)));
+    end(error, through_bcast(buffer(b), *n, f.type(*type), *root, f.comm(*comm), INTS));
 }
 
 static void f_reduce(void *s, void *r, const int *n, const int *type, const int *op,
                      const int *root, const int *comm, int *error)
 {
     end(error, through_reduce(buffer(s), buffer(r), *n, f.type(*type), f.op(*op), *root,
-                              f.comm(*comm)));
+                              f.comm(*comm), INTS));
 }
 
 #define FOLD_LIKE(name) \
@@ -62,7 +62,7 @@ static void f_reduce(void *s, void *r, const int *n, const int *type, const int 
                          const int *comm, int *error) \
     { \
         end(error, through_##name(buffer(s), buffer(r), *n, f.type(*type), f.op(*op), \
-                                  f.comm(*comm))); \
+                                  f.comm(*comm), INTS)); \
     }
 FOLD_LIKE(allreduce)
 FOLD_LIKE(scan)
@@ -73,7 +73,7 @@ static void f_reduce_scatter(void *s, void *r, const int *counts, const int *typ
                              const int *comm, int *error)
 {
     end(error, through_reduce_scatter(buffer(s), buffer(r), counts, f.type(*type), f.op(*op),
-                                      f.comm(*comm)));
+                                      f.comm(*comm), INTS));
 }
 
 #define MOVE_LIKE(name) \
@@ -81,7 +81,7 @@ static void f_reduce_scatter(void *s, void *r, const int *counts, const int *typ
                          const int *in, const int *comm, int *error) \
     { \
         end(error, through_##name(buffer(s), *n, f.type(*out), buffer(r), *m, f.type(*in), \
-                                  f.comm(*comm))); \
+                                  f.comm(*comm), INTS)); \
     }
 MOVE_LIKE(allgather)
 MOVE_LIKE(alltoall)
@@ -91,7 +91,7 @@ MOVE_LIKE(alltoall)
                          const int *in, const int *root, const int *comm, int *error) \
     { \
         end(error, through_##name(buffer(s), *n, f.type(*out), buffer(r), *m, f.type(*in), *root, \
-                                  f.comm(*comm))); \
+                                  f.comm(*comm), INTS)); \
     }
 ROOT_LIKE(gather)
 ROOT_LIKE(scatter)
@@ -100,7 +100,7 @@ static void f_allgatherv(void *s, const int *n, const int *out, void *r, const i
                          const int *places, const int *in, const int *comm, int *error)
 {
     end(error, through_allgatherv(buffer(s), *n, f.type(*out), buffer(r), counts, places,
-                                  f.type(*in), f.comm(*comm)));
+                                  f.type(*in), f.comm(*comm), INTS));
 }
 
 static void f_gatherv(void *s, const int *n, const int *out, void *r, const int *counts,
@@ -108,21 +108,21 @@ static void f_gatherv(void *s, const int *n, const int *out, void *r, const int 
                       int *error)
 {
     end(error, through_gatherv(buffer(s), *n, f.type(*out), buffer(r), counts, places,
-                               f.type(*in), *root, f.comm(*comm)));
+                               f.type(*in), *root, f.comm(*comm), INTS));
 }
 
 static void f_scatterv(void *s, const int *counts, const int *places, const int *out, void *r,
                        const int *m, const int *in, const int *root, const int *comm, int *error)
 {
     end(error, through_scatterv(buffer(s), counts, places, f.type(*out), buffer(r), *m,
-                                f.type(*in), *root, f.comm(*comm)));
+                                f.type(*in), *root, f.comm(*comm), INTS));
 }
 
 static void f_alltoallv(void *s, const int *n, const int *from, const int *out, void *r,
                         const int *m, const int *to, const int *in, const int *comm, int *error)
 {
     end(error, through_alltoallv(buffer(s), n, from, f.type(*out), buffer(r), m, to, f.type(*in),
-                                 f.comm(*comm)));
+                                 f.comm(*comm), INTS));
 }
 
 void through_fortran(void *mpi, uintptr_t *table)

@@ -194,6 +194,8 @@ static void link_connect(struct link *link)
     free(seats);
     if (!link->tutti && !link->fell)
         link->fell = FELL_ROOM;
+    link->contest.two = link->size == 2;
+    link->contest.least = link->fell || !job.contests ? 0 : link->contest.two ? CONTEST_LEAST : 1;
 }
 
 /* Errors of the MPI below are the program's: the call itself will meet them. */

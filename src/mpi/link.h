@@ -5,6 +5,7 @@
 #ifndef TUTTI_MPI_LINK_H
 #define TUTTI_MPI_LINK_H
 
+#include "mpi/contest.h"
 #include "mpi/mpi_job.h"
 #include "mpi/spread.h"
 #include "mpi/tally.h"
@@ -19,6 +20,7 @@ struct link {
     bool own_world;                    /* tutti is a world, to be finalized */
     bool failed;                       /* a failure has been told on stderr */
     struct link *next, **at;           /* in the list of all */
+    struct contest contest;
 };
 
 /* All ranks of the communicator call it in the same collective, and get the same: a link, or NULL

@@ -60,15 +60,17 @@ void job_name(char name[64])
 }
 
 /* On all ranks of MPI_COMM_WORLD the same. */
-static bool vote(bool able)
+static bool vote(bool able, bool contests)
 {
-    int level = 0, mine[2], all[2] = { 0, 0 };
+    int level = 0, mine[3], all[3] = { 0, 0, 0 };
     below.Query_thread(&level);
     mine[0] = able;
     mine[1] = level < MPI_THREAD_MULTIPLE;
-    if (below.Allreduce(mine, all, 2, job.abi.type_int, job.abi.op_min, job.abi.world))
+    mine[2] = contests;
+    if (below.Allreduce(mine, all, 3, job.abi.type_int, job.abi.op_min, job.abi.world))
         return false;
     job.threads = !all[1];
+    job.contests = all[2];
     return all[0];
 }
 
@@ -119,7 +121,7 @@ void job_begin(bool able, below_copy *copied, below_delete *deleted)
     job.timeout_ms = limit ? atoi(limit) : 0;
     below.Comm_rank(job.abi.world, &job.rank);
     below.Comm_size(job.abi.world, &job.size);
-    if (!vote(able && !(said && !strcmp(said, "0"))))
+    if (!vote(able && !(said && !strcmp(said, "0")), !said || strcmp(said, "all")))
         return;
     if (below.Comm_split_type(job.abi.world, MPI_COMM_TYPE_SHARED, job.rank, job.abi.no_info,
                               &host))

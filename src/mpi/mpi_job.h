@@ -13,6 +13,7 @@
 struct mpi_job {
     bool on;                           /* all ranks of MPI_COMM_WORLD said yes */
     bool threads;                      /* some rank may call from several threads at a time */
+    bool contests;                     /* no rank wants all calls through tutti: contest.h */
     int rank, size;
     int timeout_ms;                    /* what the environment asks for; 0: none */
     struct abi abi;

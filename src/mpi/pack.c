@@ -1,6 +1,6 @@
 /* Only predefined types without gaps are known to be dense; the MPI packs all others. In the MPIs
- * of one machine a packed element is its bytes, in the order of the type's map, and no more. A
- * piece of MPI_Pack is counted in an int: large buffers go in several. */
+ * of one machine a packed element is its bytes, in the order of the type's map, and no more. Not
+ * every MPI packs more at a time than an int counts: large buffers go in several pieces. */
 #include "mpi/pack.h"
 
 #include "mpi/elements.h"
@@ -15,13 +15,13 @@ static char nothing[64];
 bool layout_of(MPI_Datatype type, MPI_Comm comm, struct layout *layout)
 {
     const struct element *e = element_of(type);
-    int size = 0;
+    MPI_Count size = 0;
     MPI_Aint lower = 0, extent = 0;
     if (e) {
         *layout = (struct layout){ type, comm, e->size, e->size, true };
         return true;
     }
-    if (type == job.abi.no_type || below.Type_size(type, &size) || size < 0
+    if (type == job.abi.no_type || below.Type_size_x(type, &size) || size < 0
         || below.Type_get_extent(type, &lower, &extent))
         return false;
     *layout = (struct layout){ type, comm, (size_t)size, (size_t)extent, false };
@@ -70,10 +70,10 @@ static int pack_pieces(struct packed *p, size_t from, size_t n, bool in)
     int r = bottom ? move_down(&type) : 0;
     for (size_t i = from; r == 0 && p->own && i < from + n; i += most) {
         size_t m = from + n - i < most ? from + n - i : most;
-        int at = 0, bytes = (int)(m * l->size);
+        MPI_Count at = 0, bytes = (MPI_Count)(m * l->size);
         void *element = (void *)(base + i * l->extent);
-        r = in ? below.Pack(element, (int)m, type, p->at + i * l->size, bytes, &at, l->comm)
-               : below.Unpack(p->at + i * l->size, bytes, &at, element, (int)m, type, l->comm);
+        r = in ? below.Pack_c(element, (int)m, type, p->at + i * l->size, bytes, &at, l->comm)
+               : below.Unpack_c(p->at + i * l->size, bytes, &at, element, (int)m, type, l->comm);
         r |= at != bytes;
     }
     if (bottom)

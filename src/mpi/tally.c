@@ -11,7 +11,8 @@ static const char *const reasons[FELL_ALL] = {
     [FELL_OFF] = "not used in this job", [FELL_BETWEEN] = "inter-communicator",
     [FELL_ALONE] = "one rank", [FELL_HOSTS] = "ranks of several hosts",
     [FELL_OTHER_JOB] = "processes of another job", [FELL_ROOM] = "no comm could be made",
-    [FELL_REDUCTION] = "type or operation", [FELL_ARGUMENT] = "an argument the MPI refuses",
+    [FELL_REDUCTION] = "type or operation", [FELL_SLOWER] = "the MPI tried, or faster",
+    [FELL_ARGUMENT] = "an argument the MPI refuses",
 };
 
 void tally_print(int rank)

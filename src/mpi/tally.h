@@ -17,6 +17,7 @@ enum fell {
     FELL_OTHER_JOB,                    /* spawned or connected processes */
     FELL_ROOM,                         /* no comm could be made */
     FELL_REDUCTION,                    /* type or operation */
+    FELL_SLOWER,                       /* tutti is, or it is the MPI's turn to be timed */
     FELL_ARGUMENT,                     /* refused by the MPI */
     FELL_ALL
 };

@@ -14,25 +14,25 @@ struct blocks {
     size_t *bytes;
 };
 
-static bool counts_fit(const int counts[], const int places[], int n)
+static bool counts_fit(const void *counts, const void *places, int n, enum form form)
 {
     for (int i = 0; i < n; i++)
-        if (!counts || !places || counts[i] < 0)
+        if (!counts || !places || count_of(form, counts, i) < 0)
             return false;
     return true;
 }
 
 static int blocks_open(struct blocks *b, int n, const struct layout *l, const void *buf,
-                       const int counts[], const int places[])
+                       const void *counts, const void *places, enum form form)
 {
     *b = (struct blocks){ n, calloc((size_t)n, sizeof *b->each), malloc((size_t)n * sizeof *b->at),
                           malloc((size_t)n * sizeof *b->bytes) };
     if (!b->each || !b->at || !b->bytes)
         return -ENOMEM;
     for (int p = 0; p < n; p++) {
-        ptrdiff_t place = (ptrdiff_t)places[p] * (ptrdiff_t)l->extent;
+        ptrdiff_t place = (ptrdiff_t)count_of(form, places, p) * (ptrdiff_t)l->extent;
         int e = pack_room(&b->each[p], l, (const void *)((uintptr_t)buf + (uintptr_t)place),
-                          (size_t)counts[p]);
+                          (size_t)count_of(form, counts, p));
         if (e)
             return e;
         b->at[p] = b->each[p].at;
@@ -67,9 +67,9 @@ static void blocks_close(struct blocks *b)
     free(b->bytes);
 }
 
-int through_allgatherv(const void *send, int sendcount, MPI_Datatype sendtype, void *recv,
-                       const int counts[], const int places[], MPI_Datatype recvtype,
-                       MPI_Comm comm)
+int through_allgatherv(const void *send, MPI_Count sendcount, MPI_Datatype sendtype, void *recv,
+                       const void *counts, const void *places, MPI_Datatype recvtype,
+                       MPI_Comm comm, enum form form)
 {
     static const char me[] = "MPI_Allgatherv";
     struct link *link = link_of(comm);
@@ -78,13 +78,14 @@ int through_allgatherv(const void *send, int sendcount, MPI_Datatype sendtype, v
     struct blocks get;
     struct packed give = { .own = false };
     bool here = send == MPI_IN_PLACE;
-    if (!fell && (!counts_fit(counts, places, link->size) || !layout_of(recvtype, comm, &in)
+    if (!fell && (!counts_fit(counts, places, link->size, form) || !layout_of(recvtype, comm, &in)
                   || (!here && (sendcount < 0 || !layout_of(sendtype, comm, &out)))))
         fell = FELL_ARGUMENT;
     if (fell)
-        return FALL(fell, Allgatherv(send, sendcount, sendtype, recv, counts, places, recvtype,
-                                     comm));
-    int e = blocks_open(&get, link->size, &in, recv, counts, places);
+        return FALL(fell, form, Allgatherv(send, (int)sendcount, sendtype, recv, counts, places,
+                                           recvtype, comm),
+                    Allgatherv_c(send, sendcount, sendtype, recv, counts, places, recvtype, comm));
+    int e = blocks_open(&get, link->size, &in, recv, counts, places, form);
     if (e == 0 && here)
         e = blocks_in(&get, link->rank);
     else if (e == 0 && (e = pack_room(&give, &out, send, (size_t)sendcount)) == 0)
@@ -101,9 +102,9 @@ int through_allgatherv(const void *send, int sendcount, MPI_Datatype sendtype, v
     return through_end(link, me, e);
 }
 
-int through_gatherv(const void *send, int sendcount, MPI_Datatype sendtype, void *recv,
-                    const int counts[], const int places[], MPI_Datatype recvtype, int root,
-                    MPI_Comm comm)
+int through_gatherv(const void *send, MPI_Count sendcount, MPI_Datatype sendtype, void *recv,
+                    const void *counts, const void *places, MPI_Datatype recvtype, int root,
+                    MPI_Comm comm, enum form form)
 {
     static const char me[] = "MPI_Gatherv";
     struct link *link = link_of(comm);
@@ -113,14 +114,16 @@ int through_gatherv(const void *send, int sendcount, MPI_Datatype sendtype, void
     struct packed give = { .own = false };
     bool mine = link && link->rank == root, here = mine && send == MPI_IN_PLACE;
     if (!fell && (root < 0 || root >= link->size
-                  || (mine && (!counts_fit(counts, places, link->size)
+                  || (mine && (!counts_fit(counts, places, link->size, form)
                                || !layout_of(recvtype, comm, &in)))
                   || (!here && (sendcount < 0 || !layout_of(sendtype, comm, &out)))))
         fell = FELL_ARGUMENT;
     if (fell)
-        return FALL(fell, Gatherv(send, sendcount, sendtype, recv, counts, places, recvtype, root,
-                                  comm));
-    int e = mine ? blocks_open(&get, link->size, &in, recv, counts, places) : 0;
+        return FALL(fell, form, Gatherv(send, (int)sendcount, sendtype, recv, counts, places,
+                                        recvtype, root, comm),
+                    Gatherv_c(send, sendcount, sendtype, recv, counts, places, recvtype, root,
+                              comm));
+    int e = mine ? blocks_open(&get, link->size, &in, recv, counts, places, form) : 0;
     if (e == 0 && here)
         e = blocks_in(&get, root);
     else if (e == 0 && (e = pack_room(&give, &out, send, (size_t)sendcount)) == 0)
@@ -136,9 +139,9 @@ int through_gatherv(const void *send, int sendcount, MPI_Datatype sendtype, void
     return through_end(link, me, e);
 }
 
-int through_scatterv(const void *send, const int counts[], const int places[],
-                     MPI_Datatype sendtype, void *recv, int recvcount, MPI_Datatype recvtype,
-                     int root, MPI_Comm comm)
+int through_scatterv(const void *send, const void *counts, const void *places,
+                     MPI_Datatype sendtype, void *recv, MPI_Count recvcount, MPI_Datatype recvtype,
+                     int root, MPI_Comm comm, enum form form)
 {
     static const char me[] = "MPI_Scatterv";
     struct link *link = link_of(comm);
@@ -148,14 +151,16 @@ int through_scatterv(const void *send, const int counts[], const int places[],
     struct packed get = { .own = false };
     bool mine = link && link->rank == root, here = mine && recv == MPI_IN_PLACE;
     if (!fell && (root < 0 || root >= link->size
-                  || (mine && (!counts_fit(counts, places, link->size)
+                  || (mine && (!counts_fit(counts, places, link->size, form)
                                || !layout_of(sendtype, comm, &out)))
                   || (!here && (recvcount < 0 || !layout_of(recvtype, comm, &in)))))
         fell = FELL_ARGUMENT;
     if (fell)
-        return FALL(fell, Scatterv(send, counts, places, sendtype, recv, recvcount, recvtype, root,
-                                   comm));
-    int e = mine ? blocks_open(&give, link->size, &out, send, counts, places) : 0;
+        return FALL(fell, form, Scatterv(send, counts, places, sendtype, recv, (int)recvcount,
+                                         recvtype, root, comm),
+                    Scatterv_c(send, counts, places, sendtype, recv, recvcount, recvtype, root,
+                               comm));
+    int e = mine ? blocks_open(&give, link->size, &out, send, counts, places, form) : 0;
     if (e == 0 && mine)
         e = blocks_in(&give, -1);
     if (e == 0 && !here)
@@ -172,9 +177,9 @@ int through_scatterv(const void *send, const int counts[], const int places[],
     return through_end(link, me, e);
 }
 
-int through_alltoallv(const void *send, const int sendcounts[], const int sendplaces[],
-                      MPI_Datatype sendtype, void *recv, const int recvcounts[],
-                      const int recvplaces[], MPI_Datatype recvtype, MPI_Comm comm)
+int through_alltoallv(const void *send, const void *sendcounts, const void *sendplaces,
+                      MPI_Datatype sendtype, void *recv, const void *recvcounts,
+                      const void *recvplaces, MPI_Datatype recvtype, MPI_Comm comm, enum form form)
 {
     static const char me[] = "MPI_Alltoallv";
     struct link *link = link_of(comm);
@@ -182,17 +187,19 @@ int through_alltoallv(const void *send, const int sendcounts[], const int sendpl
     struct layout in, out;
     struct blocks give = { 0 }, get = { 0 };
     bool here = send == MPI_IN_PLACE;
-    if (!fell && (!counts_fit(recvcounts, recvplaces, link->size)
+    if (!fell && (!counts_fit(recvcounts, recvplaces, link->size, form)
                   || !layout_of(recvtype, comm, &in)
-                  || (!here && (!counts_fit(sendcounts, sendplaces, link->size)
+                  || (!here && (!counts_fit(sendcounts, sendplaces, link->size, form)
                                 || !layout_of(sendtype, comm, &out)))))
         fell = FELL_ARGUMENT;
     if (fell)
-        return FALL(fell, Alltoallv(send, sendcounts, sendplaces, sendtype, recv, recvcounts,
-                                    recvplaces, recvtype, comm));
-    int e = blocks_open(&get, link->size, &in, recv, recvcounts, recvplaces);
+        return FALL(fell, form, Alltoallv(send, sendcounts, sendplaces, sendtype, recv, recvcounts,
+                                          recvplaces, recvtype, comm),
+                    Alltoallv_c(send, sendcounts, sendplaces, sendtype, recv, recvcounts,
+                                recvplaces, recvtype, comm));
+    int e = blocks_open(&get, link->size, &in, recv, recvcounts, recvplaces, form);
     if (e == 0 && !here)
-        e = blocks_open(&give, link->size, &out, send, sendcounts, sendplaces);
+        e = blocks_open(&give, link->size, &out, send, sendcounts, sendplaces, form);
     struct blocks *from = here ? &get : &give;
     if (e == 0)
         e = blocks_in(from, -1);

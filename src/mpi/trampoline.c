@@ -28,14 +28,15 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 #define NAME_C(name, n) "MPI_" #name,
 #define NAME_FORTRAN(name, NAME, n) "mpi_" #name "_",
 static const char *const names[INTERPOSED_ALL] = {
-    INTERPOSED(NAME_C) INTERPOSED_FORTRAN(NAME_FORTRAN)
+    INTERPOSED(NAME_C) INTERPOSED_COUNTS(NAME_C) INTERPOSED_FORTRAN(NAME_FORTRAN)
 };
 
-/* Which MPI has which library. The last two stand in the same package, one name for each ABI. */
+/* Which MPI has which library. MPICH and Intel MPI have one for each of two ABIs. */
 static const struct { const char *soname, *variant, *fortran; } known[] = {
     { "libmpi.so.40", "openmpi", "libmpi_mpifh.so.40" },
     { "libmpich.so.12", "mpich", "libmpichfort.so.12" },
     { "libmpi.so.12", "mpich", "libmpifort.so.12" },
+    { "libmpi_abi.so.1", "mpi5", "libmpifort_abi.so.1" },
 };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
@@ -131,6 +132,7 @@ static inline way *way_of(enum interposed which)
     SHOWN int MPI_##name(WORDS); \
     SHOWN int MPI_##name(WORDS) { return way_of(AT_##name)(a, b, c, d, e, f, g, h, i, j); }
 INTERPOSED(TRAMPOLINE)
+INTERPOSED_COUNTS(TRAMPOLINE)
 
 /* Compilers of Fortran have four customs for a name; the modules of Open MPI call a fifth. */
 #define ALSO(name, own) SHOWN int name(WORDS) __attribute__((alias(own)));

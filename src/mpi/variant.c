@@ -1,6 +1,7 @@
 /* A variant: these sources, compiled for one ABI of MPI. The trampoline opens it and asks for its
  * functions; begin and end of the job hang on the MPI's own. */
 #include "mpi/interposed.h"
+#include "mpi/narrow.h"
 #include "mpi/through.h"
 
 #define SHOWN __attribute__((visibility("default")))
@@ -44,31 +45,27 @@ int through_finalize(void)
     return r;
 }
 
+/* MPICH looks first and turns its progress then. A program may count on a barrier to have turned
+ * it: what others did before theirs is seen behind it. It is turned here, not in each barrier. */
+static int win_test(MPI_Win win, int *flag)
+{
+    if (job.on)
+        job_turn(NULL);
+    return below.Win_test(win, flag);
+}
+
 int tutti_mpi_open(void *mpi, uintptr_t table[INTERPOSED_ALL], const char **why)
 {
     *why = "it lacks a function or a constant that was expected";
     if (below_find(mpi) < 0 || abi_find(&job.abi, mpi) < 0)
         return -1;
+    narrow_fill();
     library = mpi;
     table[AT_Init] = (uintptr_t)through_init;
     table[AT_Init_thread] = (uintptr_t)through_init_thread;
     table[AT_Finalize] = (uintptr_t)through_finalize;
-    table[AT_Barrier] = (uintptr_t)through_barrier;
-    table[AT_Bcast] = (uintptr_t)through_bcast;
-    table[AT_Reduce] = (uintptr_t)through_reduce;
-    table[AT_Allreduce] = (uintptr_t)through_allreduce;
-    table[AT_Reduce_scatter_block] = (uintptr_t)through_reduce_scatter_block;
-    table[AT_Reduce_scatter] = (uintptr_t)through_reduce_scatter;
-    table[AT_Scan] = (uintptr_t)through_scan;
-    table[AT_Exscan] = (uintptr_t)through_exscan;
-    table[AT_Allgather] = (uintptr_t)through_allgather;
-    table[AT_Gather] = (uintptr_t)through_gather;
-    table[AT_Scatter] = (uintptr_t)through_scatter;
-    table[AT_Alltoall] = (uintptr_t)through_alltoall;
-    table[AT_Allgatherv] = (uintptr_t)through_allgatherv;
-    table[AT_Gatherv] = (uintptr_t)through_gatherv;
-    table[AT_Scatterv] = (uintptr_t)through_scatterv;
-    table[AT_Alltoallv] = (uintptr_t)through_alltoallv;
+    table[AT_Win_test] = (uintptr_t)win_test;
+    through_forms(table);
     through_fortran(mpi, table);
     return 0;
 }

@@ -3,8 +3,10 @@
 # 10.77.0.100; FOLDER/agent enters a host, as a launcher wants it. Who makes FOLDER/cut cuts the
 # link of the second host.
 # TOLD: of a job that fails, and whose launcher may wait for ever: it is over when so many ranks
-# have made a file FOLDER/RANK.
+# have made a file FOLDER/RANK; the launcher is ended then.
+import atexit
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +22,12 @@ esac
 shift
 exec nsenter -t "$pid" -m -u -i -n -p -- bash -c "$*"
 """
+
+
+def ended(launcher):
+    """It and its agents are a process group of their own; the hosts end with this process."""
+    os.killpg(launcher.pid, signal.SIGKILL)
+    launcher.wait()
 
 
 def main():
@@ -38,13 +46,15 @@ def main():
                                               for h in hosts.all)))
     os.chmod(agent, 0o755)
     cut = os.path.join(folder, "cut")
-    command = subprocess.Popen(wire + sys.argv[4:])
+    command = subprocess.Popen(wire + sys.argv[4:], start_new_session=True)
+    atexit.register(lambda: command.poll() is None and ended(command))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     while command.poll() is None:
         if os.path.exists(cut):
             hosts.link(1, "down")
             os.unlink(cut)
         if told and sum(name.isdigit() for name in os.listdir(folder)) >= told:
-            return 0                    # the hosts end with this process
+            return 0
         time.sleep(0.005)
     print("crossed: " + " ".join(str(sum(hosts.bytes(n))) for n in range(len(hosts.all))))
     return command.returncode if command.returncode >= 0 else 128 - command.returncode

@@ -47,14 +47,15 @@ make_program() {  # MPI NAME: $here/NAME.MPI
     fail "$2.c does not compile for $1"
 }
 
-# under MPI RANKS PROGRAM ARGUMENT...: with libtutti-mpi.so; leaves out, err, code
+# under MPI RANKS PROGRAM ARGUMENT...: with libtutti-mpi.so; leaves out, err, code. All that can
+# goes through it, unless way= lets the MPI try, too.
 under() {
   local mpi=$1 n=$2 flags=() set=()
   shift 2
   code=0
   [ "$mpi" != openmpi ] || flags=(--allow-run-as-root --oversubscribe --bind-to none
-    -x LD_PRELOAD -x TUTTI_MPI_STATS)
-  set=(LD_PRELOAD="${preload-$library}" TUTTI_MPI_STATS="${stats-1}")
+    -x LD_PRELOAD -x TUTTI_MPI_STATS -x TUTTI_MPI)
+  set=(LD_PRELOAD="${preload-$library}" TUTTI_MPI_STATS="${stats-1}" TUTTI_MPI="${way-all}")
   env "${set[@]}" timeout -k 5 "${limit-100}" mpirun."$mpi" "${flags[@]}" "${more[@]}" -n "$n" \
     "$@" >"$here/out" 2>"$here/err" </dev/null || code=$?
 }

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 for mpi in "${mpis[@]}"; do
   make_program "$mpi" order
-  for scene in progress nonblocking comms threads finalize falls errors; do
+  for scene in progress rooted rooted_progress nonblocking comms threads finalize falls errors; do
     for n in 2 4; do
       under "$mpi" $n "$here/order.$mpi" $scene
       exits 0 "of $scene, $n ranks under $mpi"
@@ -19,11 +19,19 @@ for mpi in "${mpis[@]}"; do
     done
   done
   # with many threads allowed each communicator has a world of its own
-  for scene in progress comms; do
+  for scene in progress comms rooted; do
     under "$mpi" 2 "$here/order.$mpi" $scene threads
     exits 0 "of $scene with threads under $mpi"
     prints '^ok$' "of $scene with threads under $mpi"
   done
+  # the MPI has its turns, of 40 calls of a kind and size at least three
+  way="" under "$mpi" 2 "$here/order.$mpi" contest
+  exits 0 "of contest under $mpi"
+  prints '^ok$' "of contest under $mpi"
+  counted 2 '[1-9][0-9]+, fell through [0-9]+ .rank [0-9]; the MPI tried, or faster: [1-9][0-9]+.$'
+  [ "$(grep -o 'faster: [0-9]*' "$here/err" | sort -u | wc -l)" = 1 ] || fail "the ranks differ"
+  under "$mpi" 2 "$here/order.$mpi" contest
+  counted 2 '720, fell through 0 '
   # nothing goes through where one rank says so
   under "$mpi" 2 bash -c '[ "${OMPI_COMM_WORLD_RANK-}${PMI_RANK-}" = 0 ] || export TUTTI_MPI=0
     exec "$@"' - "$here/order.$mpi" nonblocking
@@ -32,5 +40,13 @@ for mpi in "${mpis[@]}"; do
   under "$mpi" 2 "$here/order.$mpi" mismatch
   prints '^ok$' "of mismatch under $mpi"
   says 'MPI_Bcast on rank [01] of 2: the ranks called different things' "of mismatch"
+  way="" under "$mpi" 2 "$here/order.$mpi" trial_mismatch
+  prints '^ok$' "of trial_mismatch under $mpi"
+  says '^the ranks called different things as operation' "of trial_mismatch"
+  for scene in longer shorter other; do
+    under "$mpi" 3 "$here/order.$mpi" mismatch_$scene
+    prints '^ok$' "of mismatch_$scene under $mpi"
+    says "what rank 0 sent to rank [12] is (of an)?$scene" "of mismatch_$scene"
+  done
 done
 finish

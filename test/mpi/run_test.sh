@@ -4,8 +4,8 @@
 tutti=$TUTTI_BUILD/tutti
 run() {
   code=0
-  TUTTI_MPI_STATS=1 timeout -k 5 60 "$tutti" run "$@" >"$here/out" 2>"$here/err" </dev/null ||
-    code=$?
+  TUTTI_MPI=all TUTTI_MPI_STATS=1 timeout -k 5 60 "$tutti" run "$@" >"$here/out" \
+    2>"$here/err" </dev/null || code=$?
 }
 for mpi in "${mpis[@]}"; do
   make_program "$mpi" order

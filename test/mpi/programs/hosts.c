@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LARGE = 500001 };
@@ -29,11 +30,36 @@ static uint64_t hashed(const void *at, size_t n)
     return h;
 }
 
-/* What this rank was told is written down. */
+/* Hosts are namespaces of one machine, whose clock they share. */
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* It goes wrong now. */
+static void began(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/began", folder);
+    FILE *f = fopen(path, "w");
+    fprintf(f, "%.6f", now());
+    fclose(f);
+}
+
+/* What this rank was told is written down, and how long after it went wrong. */
 static void told(const char *what, int r)
 {
     char path[4096], whole[4096];
     int class = 0;
+    double since = 0, at = now();
+    snprintf(path, sizeof path, "%s/began", folder);
+    FILE *b = fopen(path, "r");
+    if (b && fscanf(b, "%lf", &since) == 1)
+        since = at - since;
+    if (b)
+        fclose(b);
     MPI_Error_class(r, &class);
     snprintf(path, sizeof path, "%s/of.%d", folder, rank);
     snprintf(whole, sizeof whole, "%s/%d", folder, rank);
@@ -41,6 +67,8 @@ static void told(const char *what, int r)
     fprintf(f, "%s: %s\n", what, class == MPI_SUCCESS ? "nothing"
             : class == MPI_ERR_TRUNCATE               ? "MPI_ERR_TRUNCATE"
                                                       : "an error");
+    if (b)
+        fprintf(f, "after %.3f s\n", since);
     fclose(f);
     rename(path, whole);
 }
@@ -99,6 +127,8 @@ static void loss(const char *how)
     double *a = calloc(LARGE, sizeof *a);
     char path[4096];
     for (int i = 0; r == MPI_SUCCESS && i < 10000; i++) {
+        if (i == 5 && rank == victim)
+            began();
         if (i == 5 && rank == victim && strcmp(how, "cut"))
             raise(!strcmp(how, "stop") ? SIGSTOP : SIGKILL);
         if (i == 5 && rank == victim) {
@@ -127,9 +157,9 @@ int main(int argc, char **argv)
     }
     MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(WORLD);
-    if (!strcmp(argv[1], "mismatch")) {
-        int x[2] = { 0 };
-        int n = rank < size / 2 ? 1 : 2;
+    if (!strncmp(argv[1], "mismatch", strlen("mismatch"))) {
+        static int x[2000];
+        int n = (rank < size / 2 ? 1 : 2) * (strcmp(argv[1], "mismatch") ? 1000 : 1);
         told("Allreduce", MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT, MPI_SUM, WORLD));
     } else
         loss(argv[1]);

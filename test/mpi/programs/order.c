@@ -28,6 +28,36 @@ static int sum(MPI_Comm comm)
     return all;
 }
 
+/* A barrier stands between the end of an epoch and the only question for it. */
+static void window(void)
+{
+    MPI_Win win;
+    MPI_Group all, first, others;
+    int x = 0, flag = 1;
+    MPI_Win_create(&x, sizeof x, 1, MPI_INFO_NULL, WORLD, &win);
+    MPI_Win_get_group(win, &all);
+    MPI_Group_incl(all, 1, (int[]){ 0 }, &first);
+    MPI_Group_excl(all, 1, (int[]){ 0 }, &others);
+    if (rank == 0) {
+        MPI_Win_start(others, 0, win);
+        MPI_Barrier(WORLD);
+        MPI_Win_complete(win);
+        MPI_Barrier(WORLD);
+    } else {
+        MPI_Win_post(first, 0, win);
+        MPI_Barrier(WORLD);
+        MPI_Barrier(WORLD);
+        MPI_Win_test(win, &flag);
+        CHECK(flag);
+        if (!flag)
+            MPI_Win_wait(win);
+    }
+    MPI_Group_free(&all);
+    MPI_Group_free(&first);
+    MPI_Group_free(&others);
+    MPI_Win_free(&win);
+}
+
 /* The peer's send needs turns of this rank's progress, while it waits in tutti: in the first
  * collective of a communicator, and in later ones. */
 static void progress(void)
@@ -56,6 +86,7 @@ static void progress(void)
     }
     MPI_Comm_free(&comm);
     free(b);
+    window();
 }
 
 /* Collectives under way of the MPI's own, before, around and behind those of tutti. */
@@ -212,6 +243,82 @@ static void falls(void)
     MPI_Comm_free(&half);
 }
 
+/* Who only gives may be done before the others have begun, and may free the communicator. */
+static void rooted(void)
+{
+    for (int i = 0; i < 60; i++) {
+        MPI_Comm comm;
+        int root = i % size, x[3] = { -1, -1, -1 }, all[3] = { 0 };
+        double part = 1.0 / (3 + 7 * rank + i), whole = 0, same = 0;
+        MPI_Request q = MPI_REQUEST_NULL;
+        MPI_Comm_dup(WORLD, &comm);
+        for (int k = 0; k < 3; k++)
+            x[k] = rank == root ? i + k : -1;
+        MPI_Irecv(&all[2], 1, MPI_INT, (rank + 1) % size, i, WORLD, &q);
+        MPI_Bcast(x, 1 + i % 3, MPI_INT, root, comm);
+        MPI_Reduce(x, all, 1, MPI_INT, MPI_SUM, size - 1 - root, comm);
+        MPI_Reduce(&part, &whole, 1, MPI_DOUBLE, MPI_SUM, root, comm);
+        if (i % 2) {                                 /* tutti folds by rank, whatever the call */
+            MPI_Allreduce(&part, &same, 1, MPI_DOUBLE, MPI_SUM, comm);
+            CHECK(rank != root || whole == same);
+        }
+        MPI_Comm_free(&comm);
+        MPI_Send(&i, 1, MPI_INT, (rank + size - 1) % size, i, WORLD);
+        MPI_Wait(&q, MPI_STATUS_IGNORE);
+        CHECK(x[0] == i && x[i % 3] == i + i % 3 && all[2] == i);
+        CHECK(rank != size - 1 - root || all[0] == size * i);
+    }
+}
+
+/* A rank that waits for a message of the root turns the MPI's progress. */
+static void rooted_progress(void)
+{
+    char *b = calloc(LARGE, 1);
+    int x = 1, all = 0;
+    for (int way = 0; way < 2; way++) {
+        MPI_Request q = MPI_REQUEST_NULL;
+        if (rank == 0)
+            MPI_Irecv(b, LARGE, MPI_CHAR, 1, way, WORLD, &q);
+        else if (rank == 1)
+            MPI_Send(b, LARGE, MPI_CHAR, 0, way, WORLD);
+        if (way)
+            MPI_Bcast(&x, 1, MPI_INT, 1, WORLD);
+        else
+            MPI_Reduce(&x, &all, 1, MPI_INT, MPI_SUM, 0, WORLD);
+        MPI_Wait(&q, MPI_STATUS_IGNORE);
+    }
+    CHECK(rank || all == size);
+    free(b);
+}
+
+/* Two ranks try tutti and the MPI by turns, and agree on the faster, however long each of them sees
+ * its calls take: rank 1 is always late. */
+enum { ROUNDS = 40, FIELD = 3000 };
+static void contest(void)
+{
+    static int x[FIELD], y[2 * FIELD];
+    for (int n = 10; n <= FIELD; n *= 10)
+        for (int i = 0; i < ROUNDS; i++) {
+            int root = i % size;
+            for (int k = 0; k < n; k++)
+                x[k] = i + k + rank;
+            for (volatile int k = 0; rank == 1 && k < 20000; k++)
+                continue;
+            MPI_Allreduce(x, y, n, MPI_INT, MPI_SUM, WORLD);
+            CHECK(y[n - 1] == 2 * (i + n - 1) + 1);
+            MPI_Reduce(x, y, n, MPI_INT, MPI_SUM, root, WORLD);
+            CHECK(rank != root || y[n / 2] == 2 * (i + n / 2) + 1);
+            MPI_Allgather(x, n, MPI_INT, y, n, MPI_INT, WORLD);
+            CHECK(y[0] == i && y[2 * n - 1] == i + n);
+            MPI_Alltoall(x, n / 2, MPI_INT, y, n / 2, MPI_INT, WORLD);
+            CHECK(y[0] == i + rank * (n / 2) && y[n - 1] == i + rank * (n / 2) + n / 2);
+            MPI_Reduce_scatter_block(x, y, n / 2, MPI_INT, MPI_SUM, WORLD);
+            CHECK(y[0] == 2 * (i + rank * (n / 2)) + 1);
+            MPI_Bcast(x, n, MPI_INT, root, WORLD);
+            CHECK(x[0] == i + root && x[n - 1] == i + n - 1 + root);
+        }
+}
+
 /* The ranks disagree on the count: an error of MPI, on all of them. */
 static void mismatch(void)
 {
@@ -222,6 +329,24 @@ static void mismatch(void)
     MPI_Error_class(r, &class);
     CHECK(class == MPI_ERR_TRUNCATE);
 }
+
+/* The same of a few bytes among three, which the root gives without waiting: the others' error, and
+ * of all in the next call. */
+static void few_mismatch(int count, MPI_Op op)
+{
+    int x[3] = { 0 }, y[3], r;
+    MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
+    if (rank == 0 || op == MPI_OP_NULL)
+        r = MPI_Bcast(x, rank == 0 ? 2 : count, MPI_INT, 0, WORLD);
+    else
+        r = MPI_Reduce(x, y, count, MPI_INT, op, rank, WORLD);
+    CHECK(rank == 0 || r != MPI_SUCCESS);
+    CHECK(MPI_Barrier(WORLD) != MPI_SUCCESS);
+}
+
+static void mismatch_longer(void) { few_mismatch(1, MPI_OP_NULL); }
+static void mismatch_shorter(void) { few_mismatch(3, MPI_OP_NULL); }
+static void mismatch_other(void) { few_mismatch(2, MPI_SUM); }
 
 /* Errors that MPI finds are the MPI's. */
 static int handled;
@@ -244,25 +369,58 @@ static void errors(void)
     MPI_Errhandler_free(&h);
 }
 
-/* The last rank dies; the others are told, or ended by the launcher. */
-static void death(void)
+static int barrier(void) { return MPI_Barrier(WORLD); }
+
+static int trial_field[FIELD], trial_fields[4 * FIELD];
+static int gathered(void)
+{
+    return MPI_Allgather(trial_field, FIELD, MPI_INT, trial_fields, FIELD, MPI_INT, WORLD);
+}
+
+/* After so many calls the last rank dies. In the next one the others are told, or ended by the
+ * launcher. */
+static void death_in(int (*call)(void), int calls)
 {
     int class = 0;
     MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
-    MPI_Barrier(WORLD);
+    for (int i = 0; i < calls; i++)
+        call();
     if (rank == size - 1)
         raise(SIGKILL);
-    int r = MPI_Barrier(WORLD);
+    int r = call();
     MPI_Error_class(r, &class);
     printf("rank %d was told: %s\n", rank, r == MPI_SUCCESS ? "nothing" : "an error");
     fflush(stdout);
     _exit(class == MPI_SUCCESS ? 3 : 0);
 }
 
+static void death(void) { death_in(barrier, 1); }
+
+/* In the trial the fifth call of its size is the first one of the MPI. */
+enum { BEFORE_MPI = 4 };
+
+static void trial_death(void) { death_in(gathered, BEFORE_MPI); }
+
+/* There the ranks are in different collectives: an error on all of them. */
+static void trial_mismatch(void)
+{
+    MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < BEFORE_MPI; i++) {
+        CHECK(gathered() == MPI_SUCCESS);
+        MPI_Bcast(trial_field, FIELD, MPI_INT, 0, WORLD);
+    }
+    int r = rank == 0 ? MPI_Bcast(trial_field, FIELD, MPI_INT, 0, WORLD) : gathered();
+    CHECK(r != MPI_SUCCESS);
+}
+
 static const struct { const char *name; void (*play)(void); } scenes[] = {
     { "progress", progress }, { "nonblocking", nonblocking }, { "comms", comms },
     { "threads", threads }, { "finalize", finalize }, { "falls", falls },
-    { "mismatch", mismatch }, { "errors", errors }, { "death", death },
+    { "contest", contest }, { "rooted", rooted }, { "rooted_progress", rooted_progress },
+    { "mismatch", mismatch }, { "mismatch_longer", mismatch_longer },
+    { "mismatch_shorter", mismatch_shorter },
+    { "mismatch_other", mismatch_other }, { "errors", errors }, { "death", death },
+    { "trial_death", trial_death }, { "trial_mismatch", trial_mismatch },
 };
 
 int main(int argc, char **argv)
@@ -277,7 +435,7 @@ int main(int argc, char **argv)
     if (rank == 0 && !wrong && argc > 1 && strcmp(argv[1], "finalize"))
         puts("ok");
     fflush(stdout);
-    if (argc > 1 && !strcmp(argv[1], "mismatch")) {
+    if (argc > 1 && !strncmp(argv[1], "mismatch", strlen("mismatch"))) {
         /* All have printed: a launcher may end the others when one ends without MPI_Finalize. */
         for (int p = 0; p < size; p++)
             MPI_Sendrecv(&rank, 1, MPI_INT, p, 1, &level, 1, MPI_INT, p, 1, WORLD,
