@@ -137,6 +137,12 @@ public:
     int  see_off_left(std::chrono::steady_clock::time_point until);
 
     bool spans_hosts() const { return hosts != nullptr; }
+    /* The caller does not wait at once for what it has started. */
+    void go_on()
+    {
+        if (hosts)
+            hosts->go_on();
+    }
     void abort(const std::string &why);
     void set_timeout(std::chrono::milliseconds timeout);
     /* Gives later operations this much more time, until the first of them has ended. */

@@ -1,6 +1,6 @@
 /* Whoever comes first does the next operation: the thread that waits for it, or the group's own. So
  * a blocking call costs no second thread, and an asynchronous one goes on without its caller. Cost:
- * a wake of that thread for each call. */
+ * a wake of that thread for each asynchronous call. */
 #include "torch/hosts.h"
 
 #include <errno.h>
@@ -128,7 +128,8 @@ void Hosts::run(const Handle &job)
     std::lock_guard<std::mutex> hold(lock);
     queue.pop_front();
     running = false;
-    changed.notify_all();
+    if (!queue.empty())
+        changed.notify_all();
 }
 
 bool Hosts::helped(const Handle &job, int (*asked)(void *))
@@ -216,6 +217,13 @@ int Hosts::wait(tutti_work *work, int patience_ms, int (*asked)(void *), Failure
         *failure = message_failure(*job, *failure);
     delete handle;
     return failure->error;
+}
+
+void Hosts::go_on()
+{
+    std::lock_guard<std::mutex> hold(lock);
+    if (!running && !queue.empty())
+        changed.notify_all();
 }
 
 bool Hosts::is_over(const tutti_work *work)

@@ -100,6 +100,9 @@ public:
      * result. patience_ms 0 or negative: until the end. asked: as tutti_options.interrupt. */
     int  wait(tutti_work *, int patience_ms, int (*asked)(void *), Failure *failure);
     bool is_over(const tutti_work *);
+    /* What has been started goes on although its caller does something else: it has not come to
+     * wait yet. Without this call it may begin when it is waited for. */
+    void go_on();
     void abort(const std::string &why);
     void set_timeout(int ms) { timeout_ms = ms; }
     Failure cause();                    /* what broke the group; error 0: nothing has */

@@ -7,69 +7,13 @@
  * that move single blocks (gather, scatter, all_to_all) pass each byte through two leaders. */
 #include "torch/step.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "torch/leaders_fold.h"
 
 namespace tutti {
 
-/* ---- steps ---- */
-
-static const int GRACE_MS_OF_LEADER = 900;     /* as long as it takes to find who is to blame */
-
-tutti_call Step::with(bool last) const
-{
-    tutti_call call{};
-    auto ms = std::min(job.left() + std::chrono::milliseconds(last ? GRACE_MS_OF_LEADER : 0),
-                       std::chrono::milliseconds(INT_MAX));
-    call.timeout_ms = (int)ms.count();
-    return call;
-}
-
-namespace {
-
-/* As it goes over the link. */
-struct Header {
-    char what[24], site[64];
-    int32_t type, op, root, spare;
-    int64_t count;
-};
-static_assert(sizeof(Header) <= Step::INLINE_STEP - Step::INLINE_BYTES);
-
-std::string call_text(const Header &h)
-{
-    std::string text = h.what;
-    if (h.count >= 0)
-        text += c10::str(" of ", h.count, " elements");
-    if (h.type >= 0)
-        text += c10::str(", type ", h.type);
-    if (h.op >= 0)
-        text += c10::str(", operation ", h.op);
-    if (h.root >= 0)
-        text += c10::str(", root ", h.root);
-    return text + " at " + h.site;
-}
-
-bool alike(const Header &a, const Header &b)
-{
-    return strcmp(a.what, b.what) == 0 && a.type == b.type && a.op == b.op && a.root == b.root
-        && a.count == b.count;
-}
-
-template <class T> std::vector<T> copied(const T *from, int n)
+template <class T> static std::vector<T> copied(const T *from, int n)
 {
     return from ? std::vector<T>(from, from + n) : std::vector<T>();
-}
-
-char *at_of(const at::Tensor &t) { return (char *)t.mutable_data_ptr(); }
-
-void copy_bytes(void *to, const void *from, size_t n)
-{
-    if (n && to != from)
-        memcpy(to, from, n);
 }
 
 /* memory of this rank within an operation */
@@ -77,62 +21,6 @@ struct Room {
     std::unique_ptr<char[]> at;
     explicit Room(size_t n) : at(new char[n ? n : 1]) {}
 };
-
-}
-
-const char *Step::meet(const Descriptor &d, const void *payload, size_t bytes) const
-{
-    size_t n = (size_t)hosts.where.number();
-    at::Tensor mine = scratch(0, INLINE_STEP), all = scratch(1, n * INLINE_STEP);
-    memset(at_of(mine), 0, INLINE_STEP);
-    auto *h = (Header *)at_of(mine);
-    snprintf(h->what, sizeof h->what, "%s", d.what);
-    snprintf(h->site, sizeof h->site, "%s", job.site);
-    h->type = d.type;
-    h->op = d.op;
-    h->root = d.root;
-    h->count = d.count;
-    copy_bytes(at_of(mine) + INLINE_STEP - INLINE_BYTES, payload, bytes);
-    across([&](Leaders &leaders, const Patience &p) { leaders.all_gather(mine, all, p); });
-    auto header = [&](size_t i) { return (const Header *)(at_of(all) + i * INLINE_STEP); };
-    for (size_t i = 1; i < n; i++)
-        if (!alike(*header(0), *header(i)))
-            throw Failed{ hosts.mismatched(
-                c10::str("the hosts called different things: ", hosts.where.named(0), ": ",
-                         call_text(*header(0)), "; ", hosts.where.named((int)i), ": ",
-                         call_text(*header(i)))) };
-    return at_of(all) + INLINE_STEP - INLINE_BYTES;
-}
-
-std::vector<int64_t> Step::swap_sizes(const std::vector<int64_t> &sizes) const
-{
-    size_t n = sizes.size();
-    at::Tensor in = scratch(2, n * 8), out = scratch(3, n * 8);
-    memcpy(at_of(in), sizes.data(), n * 8);
-    std::vector<int64_t> each(n, 8), got(n);
-    across([&](Leaders &leaders, const Patience &p) {
-        leaders.all_to_all(in, each, out, each, p);
-    });
-    memcpy(got.data(), at_of(out), n * 8);
-    return got;
-}
-
-void Step::same_root(const char *what, int root) const
-{
-    struct { char what[24]; int root; } mine{};
-    snprintf(mine.what, sizeof mine.what, "%s", what);
-    mine.root = root;
-    tutti_call c = with();
-    must(tutti_same_at(job.site, &mine, sizeof mine, hosts.local, &c));
-}
-
-Failure Hosts::mismatched(const std::string &report)
-{
-    Failure f;
-    f.error = -EPROTO;
-    f.report = report;
-    return spread(f, true);
-}
 
 /* ---- all ranks alike ---- */
 
@@ -147,7 +35,6 @@ int Hosts::put(const char *site, const tutti_call *call, std::function<void(Step
     };
     std::lock_guard<std::mutex> hold(lock);
     queue.push_back(made);
-    changed.notify_all();
     return handed(made, call);
 }
 
@@ -210,51 +97,80 @@ static void divide(void *at, size_t count, tutti_type type, int ranks)
             ((double *)at)[i] /= (double)ranks;
 }
 
-/* An all_reduce of two hosts in chunks: while the leaders exchange one, each host reduces the
- * next. */
+/* A reduction in chunks: while the leaders exchange one, each host hands out the one before it and
+ * reduces the next. The first exchange begins beside the comparison. */
 void Step::reduce_chunks(const Descriptor &d, const Folding &f, const char *in, char *out,
                          size_t count) const
 {
     const size_t size = type_size(f.type), chunk = CHUNK_BYTES / size;
-    const Hosted &where = hosts.where;
+    const int tag = tag_of(d);
     at::Tensor sums[2];
-    Leaders::Rest rest;
-    if (leads())
-        meet(d);
+    auto length = [&](size_t k) { return std::min(chunk, count - k * chunk); };
     auto reduce_here = [&](size_t k) {
-        size_t at = k * chunk, n = std::min(chunk, count - at);
         if (leads())
-            sums[k % 2] = scratch(4 + k % 2, n * size);
+            sums[k % 2] = scratch(4 + k % 2, length(k) * size);
         tutti_call c = with(true);
         c.factor = factor;
-        must(tutti_reduce_at(job.site, in + at * size, leads() ? at_of(sums[k % 2]) : nullptr, n,
-                             f.type, f.here, 0, hosts.local, &c));
+        must(tutti_reduce_at(job.site, in + k * chunk * size,
+                             leads() ? at_of(sums[k % 2]) : nullptr, length(k), f.type, f.here, 0,
+                             hosts.local, &c));
     };
+    auto start = [&](size_t k) {
+        Reduction made;
+        across([&](Leaders &l, const Patience &) {
+            made = l.start_all_reduce({ sums[k % 2], length(k), out + k * chunk * size, f.type,
+                                        f.across, &f.weights }, (int)(k % 2), tag);
+        });
+        return made;
+    };
+    const size_t chunks = (count + chunk - 1) / chunk;
+    Reduction now, next;
     reduce_here(0);
-    for (size_t k = 0, at = 0; at < count; k++, at += chunk) {
-        size_t n = std::min(chunk, count - at);
-        const at::Tensor &sum = sums[k % 2];
-        at::Tensor others;
+    if (leads()) {
+        next = start(0);
+        meet(d);
+    }
+    if (chunks > 1)
+        reduce_here(1);
+    for (size_t k = 0; k < chunks; k++) {
+        char *at = out + k * chunk * size;
         if (leads()) {
-            others = scratch(6, n * size);
-            across([&](Leaders &l, const Patience &p) {
-                rest = l.start_swap(sum, others, where.mine, p);
-            });
-        }
-        if (at + chunk < count)
-            reduce_here(k + 1);
-        if (leads()) {
-            across([&](Leaders &, const Patience &p) { rest(p); });
-            fold_two(sum, others, where.mine, n, f.type, f.across, f.weights);
-            if (f.divide)
-                divide(at_of(sum), n, f.type, where.size());
+            now = std::move(next);
+            across([&](Leaders &, const Patience &p) { now.arrived(p); });
+            if (k + 1 < chunks)
+                next = start(k + 1);
+            across([&](Leaders &, const Patience &p) { now.finish(p); });
+            if (f.divide && !f.wide)
+                divide(at, length(k), f.type, hosts.where.size());
         }
         tutti_call c = with(true);
-        must(tutti_broadcast_at(job.site, leads() ? at_of(sum) : out + at * size, n, f.type, 0,
-                                hosts.local, &c));
-        if (leads())
-            copy_bytes(out + at * size, at_of(sum), n * size);
+        must(tutti_broadcast_at(job.site, at, length(k), f.type, 0, hosts.local, &c));
+        if (k + 2 < chunks)
+            reduce_here(k + 2);
     }
+}
+
+/* All of it comes with the comparison. */
+void Step::reduce_brief(const Descriptor &d, const Folding &f, const char *in, char *out,
+                        size_t count) const
+{
+    const size_t bytes = count * type_size(f.type);
+    char sum[INLINE_BYTES];
+    tutti_call c = with();
+    c.factor = factor;
+    must(tutti_reduce_at(job.site, in, leads() ? sum : nullptr, count, f.type, f.here, 0,
+                         hosts.local, &c));
+    if (leads()) {
+        Heard all = meet(d, sum, bytes);
+        std::vector<const void *> parts;
+        for (int h = 0; h < hosts.where.number(); h++)
+            parts.push_back(all.of(h));
+        fold_parts(out, parts, count, f.type, f.across, f.weights);
+        if (f.divide && !f.wide)
+            divide(out, count, f.type, hosts.where.size());
+    }
+    c = with(true);
+    must(tutti_broadcast_at(job.site, out, count, f.type, 0, hosts.local, &c));
 }
 
 int Hosts::all_reduce_many(const char *site, const void *const send[], void *const recv[],
@@ -290,48 +206,19 @@ int Hosts::fold_all(const char *what, int root, std::shared_ptr<char[]> kept, co
                 copy_bytes(at, from[(size_t)i], count[(size_t)i] * size);
             at += count[(size_t)i] * wide;
         }
-        const void *in = plain ? from[0] : mine.at.get();
-        void *out = plain ? to[0] : mine.at.get();
+        const char *in = plain ? (const char *)from[0] : mine.at.get();
+        char *out = plain ? (char *)to[0] : mine.at.get();
         Descriptor d{ what, type, op, root, (int64_t)whole };
-        if (plain && where.number() == 2 && whole * wide > Step::CHUNK_BYTES)
-            return s.reduce_chunks(d, f, (const char *)in, (char *)out, whole);
-        tutti_call c = s.with();
-        c.factor = s.factor;
-        at::Tensor sum;
-        if (s.leads())
-            sum = s.scratch(4, whole * wide);
-        s.must(tutti_reduce_at(s.job.site, in, s.leads() ? at_of(sum) : nullptr, whole, f.type,
-                               f.here, 0, local, &c));
-        if (s.leads()) {
-            if (whole * wide <= Step::INLINE_BYTES) {
-                const char *all = s.meet(d, at_of(sum), whole * wide);
-                std::vector<const void *> parts;
-                for (int h = 0; h < where.number(); h++)
-                    parts.push_back(all + (size_t)h * Step::INLINE_STEP);
-                fold_parts(at_of(sum), parts, whole, f.type, f.across, f.weights);
-            } else {
-                s.meet(d);
-                s.across([&](Leaders &l, const Patience &p) {
-                    l.all_reduce(sum, whole, where.mine, f.type, f.across, f.weights, p);
-                });
-            }
-            if (f.divide && !f.wide)
-                divide(at_of(sum), whole, f.type, where.size());
-        }
-        c = s.with(true);
-        s.must(tutti_broadcast_at(s.job.site, s.leads() ? at_of(sum) : out, whole, f.type, 0, local,
-                                  &c));
-        const char *result = s.leads() ? at_of(sum) : (char *)out;
-        if (plain) {
-            copy_bytes(out, result, whole * wide);
-            return;
-        }
-        for (int i = 0; i < n; i++) {
+        if (whole * wide <= Step::INLINE_BYTES)
+            s.reduce_brief(d, f, in, out, whole);
+        else
+            s.reduce_chunks(d, f, in, out, whole);
+        for (int i = 0; i < n && !plain; i++) {
             if (f.wide)
-                narrow(to[(size_t)i], result, count[(size_t)i], type, where.size());
+                narrow(to[(size_t)i], out, count[(size_t)i], type, where.size());
             else
-                copy_bytes(to[(size_t)i], result, count[(size_t)i] * size);
-            result += count[(size_t)i] * wide;
+                copy_bytes(to[(size_t)i], out, count[(size_t)i] * size);
+            out += count[(size_t)i] * wide;
         }
     });
 }
@@ -385,7 +272,7 @@ int Hosts::reduce_scatter_v(const char *site, const void *const send[], const si
             result = s.scratch(5, own * wide);
             s.meet({ "reduce_scatter", type, op, -1, (int64_t)whole });
             s.across([&](Leaders &l, const Patience &p) {
-                l.reduce_scatter(sum, blocks, where.mine, result, f.type, f.across, f.weights, p);
+                l.reduce_scatter(sum, blocks, result, f.type, f.across, f.weights, p);
             });
             if (f.divide && !f.wide)
                 divide(at_of(result), own, f.type, where.size());
@@ -453,10 +340,9 @@ int Hosts::all_gather_v(const char *site, const void *send, size_t n, void *cons
         if (s.leads()) {
             Descriptor d{ "all_gather", type, -1, -1, (int64_t)sum };
             if (brief) {
-                const char *heard = s.meet(d, at_of(mine), most);
+                Heard heard = s.meet(d, at_of(mine), most);
                 for (int h = 0; h < where.number(); h++)
-                    copy_bytes(at_of(all) + (size_t)h * most,
-                               heard + (size_t)h * Step::INLINE_STEP, most);
+                    copy_bytes(at_of(all) + (size_t)h * most, heard.of(h), most);
             } else {
                 s.meet(d);
                 s.across([&](Leaders &l, const Patience &p) { l.all_gather(mine, all, p); });

@@ -53,16 +53,15 @@ int Hosts::broadcast(const char *site, void *buf, size_t n, tutti_type type, int
                                       &c));
         if (s.leads()) {
             Descriptor d{ "broadcast", type, -1, root, (int64_t)n };
-            const char *heard = s.meet(d, near && brief ? buf : nullptr, near && brief ? bytes : 0);
             int from = where.host[(size_t)root];
+            const void *heard = s.meet(d, near ? buf : nullptr, brief ? bytes : 0).of(from);
             if (!brief) {
                 at::Tensor whole = s.scratch(4, bytes);
                 if (near)
                     memcpy(whole.mutable_data_ptr(), buf, bytes);
                 s.across([&](Leaders &l, const Patience &p) { l.broadcast(whole, from, p); });
-                heard = (const char *)whole.const_data_ptr();
-            } else
-                heard += (size_t)from * Step::INLINE_STEP;
+                heard = whole.const_data_ptr();
+            }
             if (!near && bytes)
                 memcpy(buf, heard, bytes);
         }

@@ -1,12 +1,13 @@
-/* torch's gloo, by its c10d::Backend: its own headers are not in the wheel. It has no abort: an
- * operation that hangs ends by gloo's own deadline. So what failed is left behind with all it uses,
- * and never destroyed: its destructor would wait. Cost: a callback and a wake for each
- * operation. */
+/* torch's gloo, by its c10d::Backend: its own headers are not in the wheel. It is used for messages
+ * alone: a thread that sends writes to the socket itself, where a collective of gloo's is handed
+ * from thread to thread. It has no abort: what hangs ends by gloo's own deadline. So an engine that
+ * failed is left behind, and never destroyed: its destructor might wait.
+ * Cost: a wake for each wait; while there are operations, one each 50 ms for the slices. */
 #include "torch/leaders.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 namespace tutti {
 
@@ -14,36 +15,78 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Bell {
-    std::mutex lock;
-    std::condition_variable rung;
-    bool done = false;
-};
-
 const std::chrono::milliseconds LONG = 24h, SLICE = 50ms;
 
 /* Of gloo's own: later than the deadline here, which has the better report. */
 std::chrono::milliseconds gloo_limit(const Patience &p) { return std::min(p.left, LONG) + 5s; }
 
-void finish_gloo(const c10::intrusive_ptr<c10d::Work> &work, const Patience &patience)
-{
-    auto bell = std::make_shared<Bell>();
-    work->getFuture()->addCallback([bell](c10::ivalue::Future &) {
-        std::lock_guard<std::mutex> hold(bell->lock);
-        bell->done = true;
-        bell->rung.notify_all();
-    });
-    for (;;) {
+/* A wait of gloo's that ends by a time breaks its connections; one that is ended by another thread
+ * does not, and may be begun again. So a thread ends each that is long, as often as a slice. */
+class Slices {
+public:
+    Slices() : thread([this] { run(); }) {}
+    ~Slices()
+    {
         {
-            std::unique_lock<std::mutex> hold(bell->lock);
-            if (bell->rung.wait_for(hold, std::min(SLICE, std::max(patience.left, 1ms)),
-                                    [&] { return bell->done; }))
-                break;
+            std::lock_guard<std::mutex> hold(lock);
+            stop = true;
+            changed.notify_all();
         }
-        patience.pulse();
+        thread.join();
     }
-    work->wait();
-}
+
+    void wait(const c10::intrusive_ptr<c10d::Work> &work, const Patience &patience)
+    {
+        begin(work);
+        try {
+            while (!work->wait(gloo_limit(patience)))
+                patience.pulse();
+        } catch (...) {
+            begin({});
+            throw;
+        }
+        begin({});
+    }
+
+private:
+    static const int IDLE = 20;         /* slices without a wait, until the thread sleeps */
+
+    void begin(c10::intrusive_ptr<c10d::Work> work)
+    {
+        std::lock_guard<std::mutex> hold(lock);
+        if (!current && asleep)
+            changed.notify_all();
+        count += !current;
+        current = std::move(work);
+    }
+
+    void run()
+    {
+        uint64_t seen = 0;
+        int idle = 0;
+        std::unique_lock<std::mutex> hold(lock);
+        while (!stop) {
+            changed.wait_for(hold, SLICE, [this] { return stop; });
+            if (current && count == seen)
+                current->abort();
+            idle = current || count != seen ? 0 : idle + 1;
+            seen = count;
+            if (idle < IDLE)
+                continue;
+            asleep = true;
+            changed.wait(hold, [&] { return stop || count != seen; });
+            asleep = false;
+            idle = 0;
+        }
+    }
+
+    std::mutex lock;
+    std::condition_variable changed;
+    c10::intrusive_ptr<c10d::Work> current;
+    uint64_t count = 0;                 /* of waits */
+    bool stop = false, asleep = false;
+    std::thread thread;
+};
 
 /* An engine that is left behind once it has been aborted. */
 class Engine {
@@ -70,42 +113,35 @@ private:
 class Gloo_leaders : public Leaders {
 public:
     explicit Gloo_leaders(c10::intrusive_ptr<c10d::Backend> g)
-        : size(g->getSize()), gloo(std::move(g))
+        : size(g->getSize()), me(g->getRank()), gloo(std::move(g))
     {
     }
     int hosts() const override { return size; }
+    int mine() const override { return me; }
 
-    void all_gather(at::Tensor mine, at::Tensor all, const Patience &patience) override
+    Rest exchange(const std::vector<Letter> &give, const std::vector<Letter> &get) override
     {
-        c10d::AllgatherOptions o;
-        o.timeout = gloo_limit(patience);
-        finish_gloo(gloo->_allgather_base(all, mine, o), patience);
-    }
-
-    void broadcast(at::Tensor bytes, int root, const Patience &patience) override
-    {
-        c10d::BroadcastOptions o;
-        o.timeout = gloo_limit(patience);
-        o.rootRank = root;
-        std::vector<at::Tensor> one{ bytes };
-        finish_gloo(gloo->broadcast(one, o), patience);
-    }
-
-    Rest start_all_to_all(at::Tensor send, const std::vector<int64_t> &sends, at::Tensor recv,
-                          const std::vector<int64_t> &recvs, const Patience &patience) override
-    {
-        c10d::AllToAllOptions o;
-        o.timeout = gloo_limit(patience);
-        std::vector<int64_t> in = sends, out = recvs;
-        auto work = gloo->alltoall_base(recv, send, out, in, o);
-        return [work](const Patience &p) { finish_gloo(work, p); };
+        std::vector<c10::intrusive_ptr<c10d::Work>> works;
+        for (const Letter &it : get) {
+            std::vector<at::Tensor> one{ it.bytes };
+            works.push_back(gloo->recv(one, it.host, it.tag));
+        }
+        for (const Letter &it : give) {
+            std::vector<at::Tensor> one{ it.bytes };
+            works.push_back(gloo->send(one, it.host, it.tag));
+        }
+        return [this, works = std::move(works)](const Patience &patience) {
+            for (const auto &work : works)
+                slices.wait(work, patience);
+        };
     }
 
     void abort() override { gloo.abort(); }
 
 private:
-    const int size;
+    const int size, me;
     Engine gloo;
+    Slices slices;
 };
 
 /* gloo's messages have no futures: a thread waits in them, for as long as gloo's deadline says. */

@@ -23,18 +23,17 @@ struct Backend::Plan {
 
     Side side(c10::ArrayRef<at::Tensor> tensors, Way way)
     {
-        return Side(what, tensors, way, flight.held);
+        if (!group.comm->spans_hosts())
+            return Side(what, tensors, way, flight.held);
+        /* the leaders' engine moves memory of the host alone */
+        return Side(what, on_host(what, tensors, way, flight.held), way, flight.held);
     }
     int rank() const { return group.comm->rank; }
     size_t ranks() const { return (size_t)group.comm->size; }
 
-    /* Between hosts the leaders' engine moves memory of the host alone. */
     tutti_call call_of(c10::Device device, Async how)
     {
         tutti_call with{};
-        if (device.is_cuda() && group.comm->spans_hosts())
-            refuse(what, "a CUDA tensor does not go between hosts yet: give one of the CPU, or "
-                         "take nccl for those of CUDA (\"cpu:tutti,cuda:nccl\")");
         with.timeout_ms = group.comm->deadline_ms(how.timeout == c10d::kUnsetTimeout
                                                       ? 0
                                                       : milliseconds(how.timeout),
@@ -52,12 +51,15 @@ struct Backend::Plan {
         auto heap = std::make_unique<Flight>(std::move(flight));
         landed = heap.get();
         Failure why;
-        if (group.comm->start(*heap, with, &why, call))
+        if (group.comm->start(*heap, with, &why, call)) {
             work.holds(std::move(heap));
-        else if (why.error == -EINVAL)
+            if (how.async || group.coalescing)
+                group.comm->go_on();
+        } else if (why.error == -EINVAL) {
             fail(why);
-        else
+        } else {
             work.end(std::move(why));
+        }
     }
 
     /* inputs: for a profile, if they are not the value. */

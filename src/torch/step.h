@@ -16,6 +16,15 @@ struct Descriptor {
     int64_t count = -1;
 };
 
+struct Header;                          /* the same, as leaders tell each other */
+
+/* What host h gave to a meeting. */
+struct Heard {
+    const char *at;
+    size_t step;
+    const char *of(int h) const { return at + (size_t)h * step; }
+};
+
 struct Folding;                         /* how a reduction is divided between host and leaders */
 
 struct Step {
@@ -48,11 +57,16 @@ struct Step {
             throw Failed{ hosts.blamed(job, seen) };
         }
     }
-    /* The leaders compare what their hosts called; each gives up to INLINE_BYTES with it. Returns
-     * what host h gave at h * INLINE_STEP; it lasts until the next meeting. */
-    static const size_t INLINE_BYTES = 896, INLINE_STEP = 1024;
-    const char *meet(const Descriptor &, const void *payload = nullptr, size_t bytes = 0) const;
+    /* The leaders compare what their hosts called; each gives up to INLINE_BYTES with it, as many
+     * as the others; null: zeros. What is heard lasts until the next meeting. */
+    static const size_t INLINE_BYTES = 896, WITHIN = 56;
+    Heard meet(const Descriptor &, const void *payload = nullptr, size_t bytes = 0) const;
+    /* of messages that are sent beside the meeting: no other call has it, nor tag + 1 */
+    int tag_of(const Descriptor &) const;
+    [[noreturn]] void tell_calls(const Header &mine) const;
     static const size_t CHUNK_BYTES = 1 << 20;
+    void reduce_brief(const Descriptor &, const Folding &, const char *in, char *out,
+                      size_t count) const;
     void reduce_chunks(const Descriptor &, const Folding &, const char *in, char *out,
                        size_t count) const;
     /* of each host to each, one number */

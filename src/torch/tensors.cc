@@ -207,6 +207,28 @@ const Side &side_same(const char *what, const Side &send, const Side &recv)
     return recv;
 }
 
+std::vector<at::Tensor> on_host(const char *what, c10::ArrayRef<at::Tensor> tensors, Way way,
+                                Held &held)
+{
+    std::vector<at::Tensor> here = tensors.vec();
+    for (const at::Tensor &t : here)    /* what is not alike is refused by Side */
+        if (!t.defined() || !t.is_cuda() || t.device() != here[0].device())
+            return here;
+    if (way != Way::IN)
+        check_apart(what, tensors);
+    for (at::Tensor &t : here) {
+        at::Tensor theirs = t;
+        check_kind(what, theirs);
+        /* in plain order: else Side has a copy of it, written back behind this one */
+        t = way == Way::OUT ? at::empty(theirs.sizes(), theirs.options().device(at::kCPU))
+                            : theirs.cpu();
+        t = lies_plainly(t) ? t : plain_copy(t);
+        if (way != Way::IN)
+            held.put_back(what, theirs, t);
+    }
+    return here;
+}
+
 void Held::put_back(const char *what, const at::Tensor &theirs, const at::Tensor &ours)
 {
     check_kind(what, theirs);

@@ -32,6 +32,10 @@ struct Held {
  * strided, or is on a device other than the CPU and CUDA. */
 void check_kind(const char *what, const at::Tensor &);
 
+/* The same tensors with copies on the host in place of those of CUDA, which are read behind what is
+ * in the current stream; a result is written back at the end. */
+std::vector<at::Tensor> on_host(const char *what, c10::ArrayRef<at::Tensor>, Way, Held &);
+
 /* A list of tensors as one side of a call: one type, one device. A tensor's elements are taken in
  * the order of its indices. So ranks may have different strides. A tensor that is not in one piece
  * in that order, or is a lazy conjugate, negative or zero, is replaced by a copy. All tensors of

@@ -1,31 +1,43 @@
 # ctest: timeout=120 labels=nosan
-# A group on several hosts refuses collectives of CUDA tensors, on all ranks, and is whole
-# afterwards; messages go by copies on the host. The hosts and the driver are those of torch.hosts
-# and torch.cuda.
+# A group on several hosts takes tensors of CUDA: their collectives go by copies on the host, in the
+# order of the current stream. The hosts and the driver are those of torch.hosts and torch.cuda.
 import torch_cuda_test as driver
 import torch_hosts_test as hosts
-from torch_support import check, dist, main, raises, torch, tutti
+from torch_support import check, dist, main, torch
+
+BODIES = (driver.reductions, driver.scattered_reductions, driver.moves, driver.moves_of_lists,
+          driver.strided, driver.beside_the_host)
 
 
-def refused(rank):
-    mine = driver.on(torch.full((8,), rank + 1.0))
-    for call in (lambda: dist.all_reduce(mine), lambda: dist.broadcast(mine, 0),
-                 lambda: dist.all_reduce(mine, async_op=True)):
-        error = raises(tutti.Invalid, call)
-        check("between hosts" in str(error), error)
-    here = torch.full((8,), rank + 1.0)
-    dist.all_reduce(here)
-    check(here[0].item() == 10, here)
+def in_default_stream(rank):
+    for body in BODIES:
+        body(rank, hosts.SIZE)
+
+
+def in_own_stream(rank):
+    for body in BODIES:
+        driver.own_stream(body)(rank, hosts.SIZE)
+
+
+def others(rank):
+    """An asynchronous one and its future; a message."""
+    mine = driver.late(torch.full((100_000,), rank + 1.0))
+    work = dist.all_reduce(mine, async_op=True)
+    check(work.get_future().wait()[0] is mine, "its future")
+    check((driver.read(mine) == 10).all(), mine)
     if rank < 2:
         dist.send(mine, rank + 2)
     else:
-        dist.recv(mine, rank - 2)
-        check((driver.read(mine) == rank - 1).all(), mine)
+        got = driver.on(torch.zeros(100_000))
+        dist.recv(got, rank - 2)
+        check((driver.read(got) == 10).all(), got)
 
 
-class Refused(hosts.Case):
-    def test_refused(self):
-        self.four(refused)
+class Between_hosts(hosts.Case):
+    def test_right(self):
+        self.four(in_default_stream)
+        self.four(in_own_stream)
+        self.four(others)
 
 
 if __name__ == "__main__":

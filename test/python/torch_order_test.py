@@ -12,11 +12,11 @@ import time
 
 from torch_support import DEATH, Case, check, dist, main, plain, raises, torch, tutti
 
-first, seed_everything = tutti.torch.first, tutti.torch.seed_everything
+zero_first, seed_everything = tutti.torch.zero_first, tutti.torch.seed_everything
 
 
 @contextlib.contextmanager
-def zero_first(rank):
+def by_barriers(rank):
     """The idiom, as programs have it."""
     if rank not in (-1, 0):
         dist.barrier()
@@ -42,22 +42,22 @@ def prepared(how):
 
 
 def says_who(rank, size):
-    with first() as mine:
+    with zero_first() as mine:
         check(mine == (rank == 0), mine)
 
 
 def nobody(rank, size):
     """Without a process group, or with rank -1, there is nobody to wait for: it can be called by
     one alone."""
-    with first() as mine:
+    with zero_first() as mine:
         check(mine is True, mine)
-    with first(rank) as mine:
+    with zero_first(rank) as mine:
         check(mine is True, mine)
 
 
 def minus_one(rank, size):
     if rank == 1:
-        with first(-1) as mine:
+        with zero_first(-1) as mine:
             check(mine is True, mine)
     dist.barrier()
 
@@ -67,19 +67,19 @@ def raised(rank, size):
     stay = dist.new_group()
     if rank == 0:
         with contextlib.suppress(KeyError):
-            with first(rank):
+            with zero_first(rank):
                 raise KeyError("no such data")
     else:
-        error = raises(tutti.Aborted, first(rank).__enter__)
+        error = raises(tutti.Aborted, zero_first(rank).__enter__)
         check("went first" in error.report and "no such data" in error.report, error.report)
     dist.barrier(stay)
 
 
 def died(rank, size):
     if rank == 0:
-        with first(rank):
+        with zero_first(rank):
             os.kill(os.getpid(), signal.SIGKILL)
-    error = raises(tutti.RankDied, first(rank).__enter__)
+    error = raises(tutti.RankDied, zero_first(rank).__enter__)
     check(0 in error.ranks, error.ranks)
 
 
@@ -89,13 +89,13 @@ def idiom_alone(rank, size):
     if rank == 1:
         error = raises(tutti.Mismatch, dist.all_reduce, torch.ones(1))
     else:
-        error = raises(tutti.Mismatch, zero_first(rank).__enter__ if rank else leave_idiom)
+        error = raises(tutti.Mismatch, by_barriers(rank).__enter__ if rank else leave_idiom)
     check("barrier" in error.report and "all_reduce f32 sum 1" in error.report
           and "torch_order_test.py" in error.report, error.report)
 
 
 def leave_idiom():
-    with zero_first(0):
+    with by_barriers(0):
         pass
 
 
@@ -166,7 +166,7 @@ class Order(Case):
     def test_first(self):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["TUTTI_TEST_FOLDER"] = folder
-            for how in (first, zero_first):
+            for how in (zero_first, by_barriers):
                 self.ranks(3, prepared(how))
         for body in (says_who, minus_one, raised):
             with self.subTest(body=body.__name__):
@@ -192,7 +192,7 @@ class OrderOfGloo(Case):
     def test_first(self):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["TUTTI_TEST_FOLDER"] = folder
-            self.ranks(2, prepared(first))
+            self.ranks(2, prepared(zero_first))
         self.ranks(2, says_who)
 
     def test_seeds(self):
