@@ -2,12 +2,14 @@
 """A queue of tutti.vllm beside vLLM's own class as shipped: what readers burn, and how late the
 last one is, at random paces; and messages a second.
 
-    PYTHONPATH=BUILD/python python servers.py [--vllm FOLDER] [--pace MS|burst|flood] [--bytes N]
-        [--readers N] [--seconds S] [--rounds N]
+    PYTHONPATH=BUILD/python python servers.py [--vllm FOLDER] [--floor] [--pace MS|burst|flood]
+        [--bytes N] [--readers N] [--seconds S] [--rounds N]
 
 FOLDER: where vLLM 0.33's wheel was unpacked; its module is loaded over stubs of what it imports
-(needs pyzmq and torch). Without it tutti is measured alone. In each round both are measured twice,
-ABBA, each time with processes of their own, and by the same intervals:
+(needs pyzmq and torch). Without it tutti is measured alone. --floor: beside the least that a reader
+that sleeps can do, a bare futex, with the same pickle and copy, and nothing else: no room, no
+deaths, no deadline (paces only). In each round all are measured twice, ABBA, each time with
+processes of their own, and by the same intervals:
     pace MS   drawn at random (exponential) with this mean
     burst     20 messages 0.2 ms apart, then 30 ms in the mean
     flood     back to back; messages a second, to the last one of the last reader
@@ -15,10 +17,14 @@ CPU: of the readers, by CLOCK_PROCESS_CPUTIME_ID. Line time: a round trip of a s
 the first two CPUs, half of it.
 """
 import argparse
+import ctypes
 import importlib.util
 import logging
+import mmap
 import multiprocessing
 import os
+import pickle
+import platform
 import random
 import statistics
 import sys
@@ -61,6 +67,48 @@ def theirs(folder):
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module.MessageQueue
+
+
+class Bare:
+    """A sequence number that readers sleep on, and SLOTS places, in memory that forks share."""
+
+    SLOTS, PLACE = 16, 2 << 20
+    CALL = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+
+    def __init__(self, readers, _, max_chunk_bytes=0, max_chunks=0):
+        self.memory = mmap.mmap(-1, mmap.PAGESIZE + self.SLOTS * self.PLACE)
+        self.word = ctypes.c_uint32.from_buffer(self.memory)
+        self.futex = ctypes.CDLL(None).syscall
+        self.readers, self.read = readers, 0
+
+    def call(self, operation, value):
+        self.futex(self.CALL, ctypes.byref(self.word), operation, value, None, None, 0)
+
+    def export_handle(self):
+        return self
+
+    @staticmethod
+    def create_from_handle(handle, _):
+        return handle
+
+    def wait_until_ready(self):
+        time.sleep(0.3)
+
+    def enqueue(self, value):
+        data = pickle.dumps(value, 5)
+        at = mmap.PAGESIZE + self.word.value % self.SLOTS * self.PLACE
+        self.memory[at:at + 8] = len(data).to_bytes(8, "little")
+        self.memory[at + 8:at + 8 + len(data)] = data
+        self.word.value += 1
+        self.call(1, self.readers)
+
+    def dequeue(self, indefinite):
+        while self.word.value == self.read:
+            self.call(0, self.read)
+        at = mmap.PAGESIZE + self.read % self.SLOTS * self.PLACE
+        self.read += 1
+        length = int.from_bytes(self.memory[at:at + 8], "little")
+        return pickle.loads(memoryview(self.memory)[at + 8:at + 8 + length])
 
 
 def cpu():
@@ -152,6 +200,7 @@ def say(name, results, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--vllm")
+    parser.add_argument("--floor", action="store_true")
     parser.add_argument("--pace", default="5")
     parser.add_argument("--bytes", type=int, default=1024)
     parser.add_argument("--readers", type=int, default=1)
@@ -165,15 +214,19 @@ def main():
     kinds = {"tutti": Ours}
     if options.vllm:
         kinds["vLLM"] = theirs(options.vllm)
+    if options.floor:
+        kinds["futex"] = Bare
     results = {name: [] for name in kinds}
     print(f"pace {options.pace}, {options.bytes} bytes, {options.readers} readers", flush=True)
     for n in range(options.rounds):
         for half, names in enumerate((list(kinds), list(reversed(kinds)))):
             for name in names:
                 results[name].append(measure(kinds[name], options, 2 * n + half))
-    values = [say(name, results[name], options) for name in kinds]
-    if len(values) == 2:
-        print("  tutti / vLLM " + ", ".join(f"{a / b:.3f}" for a, b in zip(*values)), flush=True)
+    values = {name: say(name, results[name], options) for name in kinds}
+    for name in kinds:
+        if name != "tutti":
+            print(f"  tutti / {name} " + ", ".join(f"{a / b:.3f}" for a, b in
+                                                  zip(values["tutti"], values[name])), flush=True)
 
 
 if __name__ == "__main__":
