@@ -18,7 +18,6 @@ import sys
 PARTS = (
     ("glibc", "LGPL-2.1-or-later", "DYNAMIC_LINK", "libc.so.6, libm.so.6, the loader"),
     ("liburing", "LGPL-2.1-or-later OR MIT", "DYNAMIC_LINK", "liburing.so.2: files"),
-    ("numactl", "LGPL-2.1-only", "DYNAMIC_LINK", "libnuma.so.1, loaded by name: memory nodes"),
     ("gcc", "GPL-3.0-or-later WITH GCC-exception-3.1", "BUILD_TOOL_OF", "or clang"),
     ("cmake", "BSD-3-Clause", "BUILD_TOOL_OF", "with ninja"),
     ("python", "Python-2.0", "OPTIONAL_DEPENDENCY_OF", "the Python package"),

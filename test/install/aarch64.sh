@@ -28,7 +28,7 @@ CONF
 export APT_CONFIG=$apt/conf
 apt-get -qq update
 (cd "$apt/debs" && apt-get -qq download libc6 libc6-dev linux-libc-dev libgcc-s1 libcrypt1 \
-  libnuma1 libnuma-dev liburing2 liburing-dev libcmocka0 libcmocka-dev systemtap-sdt-dev)
+  liburing2 liburing-dev libcmocka0 libcmocka-dev systemtap-sdt-dev)
 for package in "$apt"/debs/*.deb; do dpkg -x "$package" "$root"; done
 # links of the packages that begin at the top begin in the root
 find "$root" -type l -lname '/*' | while read -r link; do
