@@ -2,6 +2,7 @@
  * CPU each spin, others do not. Cost: some small files of /proc and /sys. */
 #include "cli/doctor.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "fold/fold.h"
 #include "os/cpu.h"
@@ -54,7 +55,7 @@ static void say_nodes(void)
                    "  memory cannot be placed on nodes: %s; it lies where it is touched first, "
                    "mostly near its rank if that is bound; let the "
                    "seccomp profile of the container allow mbind and get_mempolicy",
-                   strerrordesc_np(-error));
+                   error_system(-error));
     else
         doctor_say(4,
                    "  a rank bound to one node has its memory there; what all share lies on the "

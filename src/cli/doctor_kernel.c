@@ -38,18 +38,25 @@ static bool has_memfd(void)
 {
     uint64_t bytes;
     int fd = memory_create(memory_page());
-    bool sealed = fd >= 0 && memory_check(fd, &bytes) == 0;
+    bool there = fd >= 0 && memory_check(fd, &bytes) == 0;
     if (fd >= 0)
         close(fd);
-    return sealed;
+    return there;
 }
 
 static bool has_fork_page(void)
 {
-    void *page = memory_fork_page();
-    if (page)
-        munmap(page, memory_page());
-    return page != NULL;
+    uint64_t *page = memory_fork_page();
+    if (!page)
+        return false;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(*page != 0);
+    int status = 1;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    munmap(page, memory_page());
+    return status == 0;
 }
 
 static bool has_pidfd(void)
@@ -122,12 +129,13 @@ static const struct feature {
     const char *without;
     const char *remedy;                              /* NULL: there is a replacement */
 } features[] = {
-    { "sealed memfd", "3.17", has_memfd, "no arena can be made",
+    { "memfd", "3.17", has_memfd, "no arena can be made",
       "let the seccomp profile allow memfd_create, and ulimit -f a file of 4 KiB: tutti cannot do "
       "without" },
-    { "MADV_WIPEONFORK", "4.14", has_fork_page, "a rank cannot tell that it has been forked",
-      "let the seccomp profile allow madvise, or take a kernel of 4.14 or newer: tutti cannot do "
-      "without" },
+    { "seals of a memfd", "3.17", memory_seals,
+      "a rank that cuts the arena's file short would end the others by SIGBUS", NULL },
+    { "MADV_WIPEONFORK", "4.14", has_fork_page,
+      "a child by fork() knows that it is no rank, one by a bare clone() does not", NULL },
     { "robust mutexes", "2.6.17", has_marks,
       "the kernel leaves no mark where a rank dies, and its locks stay locked",
       "this is an emulator or a sandbox that is not quite Linux: let the ranks run outside it" },

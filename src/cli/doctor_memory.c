@@ -67,11 +67,11 @@ static void say_huge(void)
                              "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
-static void add_limit(struct text *t, const char *name, int which, bool bytes)
+static void add_limit(struct text *t, const char *name, unsigned which, bool bytes)
 {
     struct rlimit limit;
     text_add(t, "%s%s ", t->used ? ", " : "", name);
-    if (getrlimit((__rlimit_resource_t)which, &limit) != 0)
+    if (getrlimit(which, &limit) != 0)
         text_add(t, "not known");
     else if (limit.rlim_cur == RLIM_INFINITY)
         text_add(t, "none");

@@ -5,6 +5,7 @@
 #include "cli/doctor_tune.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "coll/select.h"
 #include "coll/tuning_file.h"
 #include "os/cpu.h"
@@ -115,7 +116,7 @@ static void keep(struct doctor *d, const char *path, const char *rules)
     int error = write_file(path, file);
     if (error)
         doctor_wrong(d, "name another place by TUTTI_TUNED=PATH", "%s cannot be written: %s", path,
-                     strerrordesc_np(-error));
+                     error_system(-error));
     else
         doctor_say(4, "written to %s; jobs that start from now on go by it", path);
 }

@@ -1,3 +1,4 @@
+# ctest: needs=robust
 # What the command says of the system, the environment and the rules: each section is there; what is
 # missing has its way around it, what is wrong a remedy, a count and exit status 1; and jobs start
 # by the rules that are shown.
@@ -36,7 +37,7 @@ sections='^(kernel|CPUs|memory|files|launcher|settings|rules|GPU):'
 [ "$(awk 'length > 80' "$here/out")" = "" ] || fail "wider than 80 columns"
 last "nothing is wrong here"
 shows "^kernel: Linux [0-9]+\."
-for name in "sealed memfd" "robust mutexes" "futex_waitv" "pidfd_open" "MADV_COLLAPSE" \
+for name in "memfd" "seals of a memfd" "robust mutexes" "futex_waitv" "pidfd_open" "MADV_COLLAPSE" \
     "cachestat"; do
   shows "^  $name +(yes|no \(Linux .*\): )"
 done
@@ -79,10 +80,15 @@ if "$TUTTI_BUILD/test/cli/forbid" cachestat true; then
   last "nothing is wrong here"
   doctor FAKE_CUDA_STUB=1 -- "$TUTTI_BUILD/test/cli/forbid" memfd_create
   exits 1 "without memfd_create"
-  wrong "sealed memfd \(Linux 3.17\): no arena can be made" \
+  wrong "memfd \(Linux 3.17\): no arena can be made" \
     "let the seccomp profile allow memfd_create"
   wrong "no arena could be made: memfd_create: Operation not permitted .*" "see the limits above"
   last "2 things are wrong here"
+  doctor -- "$TUTTI_BUILD/test/cli/forbid" seal
+  exits 0 "where no memfd can be sealed"
+  shows "^  memfd +yes"
+  shows "^  seals of a memfd +no \(Linux 3.17\): a rank that cuts "
+  last "nothing is wrong here"
 else
   echo "cli.$script: not tried: this system lets nobody filter system calls"
 fi

@@ -1,3 +1,4 @@
+# ctest: needs=robust
 # What the command says of GPUs, or of why there is none: with the tests' driver, so that it needs
 # neither a GPU nor its absence.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,4 @@
-# ctest: timeout=300
+# ctest: timeout=300 needs=robust
 # Measuring ends in a file that jobs go by, and that doctor takes for this machine's; or in nothing
 # at all. What was measured is not judged here, only what becomes of it.
 . "$(dirname "$0")/lib.sh"

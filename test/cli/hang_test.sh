@@ -1,4 +1,4 @@
-# ctest: timeout=300 labels=nosan
+# ctest: timeout=300 labels=nosan needs=proc
 # What tutti why says of jobs that stand still, each for another reason, is what the manual shows.
 #
 #   TUTTI_BUILD=build/release TUTTI_SOURCE=. bash test/cli/hang_test.sh --write

@@ -2,7 +2,7 @@
 # the suppressions that are installed, and what memcheck finds in a wrong one is still an error.
 . "$(dirname "$0")/lib.sh"
 [ -z "${TUTTI_TEST_SANITIZED-}" ] || skip "a sanitizer and memcheck are not for one program"
-command -v valgrind >/dev/null || skip "valgrind is missing"
+valgrind -q "$tutti" version >/dev/null 2>&1 || skip "no valgrind that runs here"
 export TUTTI_SPAN_BYTES=16M
 
 # checked STATUS RANKS OPTION... -- ARGUMENT...

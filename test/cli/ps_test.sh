@@ -1,4 +1,4 @@
-# ctest: timeout=300
+# ctest: timeout=300 needs=proc
 # tutti ps and tutti why on jobs that wait, each for another reason; what another user sees; what
 # programs read.
 . "$(dirname "$0")/lib.sh"

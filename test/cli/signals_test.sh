@@ -1,4 +1,4 @@
-# ctest: timeout=200
+# ctest: timeout=200 needs=ignored
 # Signals: passed on, once; the end by request; the end of the launcher itself.
 . "$(dirname "$0")/lib.sh"
 
