@@ -1,4 +1,4 @@
-/* ctest: timeout=60 */
+/* ctest: timeout=60 needs=robust */
 /* A thread that is cancelled in a wait is cancelled behind it, and leaves a comm that others
  * can use. And a rank that was told to spin for an hour looks for deaths and deadlines
  * meanwhile. What a call leaves of its thread's state is looked at around every call of every

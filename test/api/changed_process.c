@@ -1,6 +1,7 @@
 /* The victim and the others are forked, and join by a name: so a change before the join is a
  * rank's own. */
 #include "changed_process.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -172,7 +173,7 @@ void changed_through(struct change change, const char *rule, void (*ended)(struc
 int changed_begin(void **state)
 {
     (void)state;
-    strcpy(changed.folder, "/tmp/tutti-acts-XXXXXX");
+    scratch_name(changed.folder, sizeof changed.folder, "acts");
     setenv("TUTTI_SPAN_BYTES", "64M", 1);
     return mkdtemp(changed.folder) && chmod(changed.folder, 0777) == 0 ? 0 : -1;
 }

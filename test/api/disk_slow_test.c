@@ -4,6 +4,7 @@
  * takes that long. Slow, too slow for the deadline, and of a rank that dies meanwhile. */
 #include "support/leftovers.h"
 #include "support/ranks.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,8 +173,7 @@ int main(void)
         return 77;
     }
     close(fd);
-    snprintf(folder, sizeof folder, "/tmp/tutti-slow-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!mkdtemp(scratch_name(folder, sizeof folder, "slow")))
         return 1;
     snprintf(path, sizeof path, "%s/file", folder);
     setenv("TUTTI_URING", "0", 1);  /* a ring would have the rank itself wait for the memory */

@@ -6,6 +6,7 @@
 #include "support/leftovers.h"
 #include "support/ranks.h"
 #include "support/team.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -456,8 +457,7 @@ static void test_full_and_read_only(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s/tutti-disk-XXXXXX", getenv("TMPDIR") ? "/var/tmp" : "/tmp");
-    return mkdtemp(folder) ? 0 : -1;
+    return mkdtemp(scratch_name(folder, sizeof folder, "disk")) ? 0 : -1;
 }
 
 static int drop_folder(void **state)

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=nosan serial */
+/* ctest: timeout=300 labels=nosan serial needs=populate */
 /* What a job costs before it does anything: the pages of the arena that are there, as the kernel
  * counts them. 64 ranks have joined and met in a barrier; then they make comms of eight, and a
  * duplicate of the world. Printed, and held to 16 MiB for the idle job. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=forks */
 /* Memory in the arena between ranks: named by one, seen and written by all, outliving its owner;
  * and what is refused. */
 #include "support/ranks.h"
@@ -6,6 +6,7 @@
 #include "group/comm.h"
 #include "group/place.h"
 #include "os/maps.h"
+#include "os/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +24,9 @@
 
 #include <cmocka.h>
 
-enum { NAMED = 0, SEEN = 1, WRITTEN = 2, OVER = 3, PAGE = 4096 };
+enum { NAMED = 0, SEEN = 1, WRITTEN = 2, OVER = 3 };
+
+#define PAGE memory_page()
 
 static char *fresh(size_t bytes)
 {

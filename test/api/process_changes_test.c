@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults,nosan serial */
+/* ctest: timeout=300 labels=faults,nosan serial needs=populate */
 /* What the process around us does to itself, at any time: it closes descriptors, forks, loads and
  * unloads, ends its main thread, calls from its last handlers, is run by memcheck. What it may do:
  * process_rights_test. */

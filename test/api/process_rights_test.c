@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults,nosan serial */
+/* ctest: timeout=300 labels=faults,nosan serial needs=robust,limit */
 /* What the process around us may do, see and keep changes at any time: it locks its memory, drops
  * its user and groups, lives in another namespace of users, networks or clocks. */
 #include "changed_process.h"

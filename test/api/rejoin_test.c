@@ -7,6 +7,7 @@
 #include "os/futex.h"
 #include "support/ranks.h"
 #include "support/team.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -331,8 +332,7 @@ static int setup(void **state)
 {
     (void)state;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    snprintf(directory, sizeof directory, "/tmp/tutti-again-XXXXXX");
-    if (shared == MAP_FAILED || !mkdtemp(directory))
+    if (shared == MAP_FAILED || !mkdtemp(scratch_name(directory, sizeof directory, "again")))
         return -1;
     snprintf(path, sizeof path, "%s/meet", directory);
     return setenv("TUTTI_SPAN_BYTES", "16M", 1);

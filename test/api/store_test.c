@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=forks */
 /* The store as programs use it: ranks meet by keys, count together, lock by compare_set; beside
  * forks, work, faults and deaths. Waits and their ends: store_wait_test. */
 #include "arena/store.h"

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=robust */
 /* Waiting for a key: who is woken, by what, and what ends the wait otherwise: a deadline, a death,
  * an abort, a failed comm, an interrupt. */
 #include "arena/store.h"

@@ -1,6 +1,8 @@
+/* ctest: needs=robust */
 /* Without a launcher one survivor writes the black box: when it leaves, once for all, not if the
  * program has handled the failure, and instead of one that died over it. */
 #include "group/comm.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +23,7 @@
 enum { RANKS = 4, LOST = 2 };
 enum deed { JUST_LEAVE, SHRINK, AGREE, WRITER_DIED, LAUNCHER, ALL_WELL };
 
-static char folder[] = "/tmp/tutti-survivor-XXXXXX";
+static char folder[64];
 static shared32 *looked;
 
 static int boxes(void)
@@ -85,8 +87,7 @@ static int rank(tutti_comm *world, void *arg)
 static int run(enum deed deed)
 {
     int status[RANKS];
-    strcpy(folder + sizeof folder - 7, "XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(scratch_name(folder, sizeof folder, "survivor")));
     setenv("TUTTI_BOX", folder, 1);
     looked = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(looked != MAP_FAILED);

@@ -10,6 +10,7 @@
 #include "support/team.h"
 
 #include "base/clock.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -199,8 +200,7 @@ static void test_cut_off_while_loading(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/tutti-kill-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!mkdtemp(scratch_name(folder, sizeof folder, "kill")))
         return -1;
     snprintf(path, sizeof path, "%s/file", folder);
     return 0;

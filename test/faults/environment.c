@@ -13,10 +13,12 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +50,49 @@ int env_forbid(const long *calls, size_t n, int error)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return -errno;
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ? 0 : -errno;
+}
+
+#define LOAD(what) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, what))
+#define IF(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
+
+static int filter_set(struct sock_filter *filter, size_t n)
+{
+    struct sock_fprog program = { (unsigned short)n, filter };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return -errno;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ? 0 : -errno;
+}
+
+int env_no_seals(bool look)
+{
+    enum { ADD_SEALS = 1033, GET_SEALS = 1034, COMMAND = 1 };
+    struct sock_filter filter[] = {
+        LOAD(nr), IF(SYS_fcntl, 0, 3),
+        LOAD(args[COMMAND]), IF(ADD_SEALS, 2, 0), IF(look ? GET_SEALS : ADD_SEALS, 1, 0),
+        RETURN(SECCOMP_RET_ALLOW),
+        RETURN(SECCOMP_RET_ERRNO | EPERM),
+    };
+    return filter_set(filter, sizeof filter / sizeof *filter);
+}
+
+/* Advice as gVisor takes it: nothing is looked at in an empty range; pages are not wiped, nor made
+ * present. */
+int env_advise_less(void)
+{
+    enum { WIPE_ON_FORK = 18, POPULATE_WRITE = 23, LENGTH = 1, ADVICE = 2 };
+    struct sock_filter filter[] = {
+        LOAD(nr), IF(SYS_madvise, 0, 4),
+        LOAD(args[LENGTH]), IF(0, 3, 0),
+        LOAD(args[ADVICE]), IF(WIPE_ON_FORK, 2, 3),
+        RETURN(SECCOMP_RET_ALLOW),
+        RETURN(SECCOMP_RET_ERRNO | 0),
+        RETURN(SECCOMP_RET_ERRNO | EINVAL),
+        IF(POPULATE_WRITE, 0, 1),
+        RETURN(SECCOMP_RET_ERRNO | EINVAL),
+        RETURN(SECCOMP_RET_ALLOW),
+    };
+    return filter_set(filter, sizeof filter / sizeof *filter);
 }
 
 /* ---- the course ---- */

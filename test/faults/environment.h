@@ -14,6 +14,9 @@
 /* From now on this process and its children get -error from these system calls. 0, or the negative
  * errno: no filter can be had here. */
 int env_forbid(const long *calls, size_t n, int error);
+int env_advise_less(void);
+/* No seals: fcntl refuses to add any, and, if `look` is set, to tell them. */
+int env_no_seals(bool look);
 
 /* Every kind of operation once or more, with right results: 0, or the line in environment.c of the
  * first that was wrong (said on stderr). */

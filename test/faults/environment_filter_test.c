@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults serial */
+/* ctest: timeout=300 labels=faults serial needs=seccomp */
 /* Ranks under seccomp filters, as containers and hardened services have them. What the library only
  * likes to use may be forbidden, by either of the two errors that filters give, to all ranks or to
  * one: everything works, and deaths and deadlines are met. What it cannot do without is forbidden:
@@ -6,6 +6,7 @@
 #include "environment.h"
 
 #include "os/transfer.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -29,6 +30,7 @@ enum {
     PIDFD_OPEN = 434,
     PIDFD_GETFD = 438,
     FUTEX_WAITV = 449,
+    CACHESTAT = 451,
     RANKS = 4,
     ALL = -1
 };
@@ -39,6 +41,8 @@ static struct {
     size_t n;
     int error, only, join_ms;
     unsigned later;
+    bool less;                                       /* advice on memory as gVisor takes it */
+    enum { SEALED, NEVER_SEALED, NEVER_TOLD } seals;
 } scene;
 
 static int joins(tutti_comm *world, int rank, struct team *team)
@@ -50,7 +54,9 @@ static int joins(tutti_comm *world, int rank, struct team *team)
     if (scene.later & 1u << rank)
         team_hear(team, rank, ENV_START);
     if ((scene.only == ALL || scene.only == rank)
-        && env_forbid(scene.calls, scene.n, scene.error) != 0)
+        && (env_forbid(scene.calls, scene.n, scene.error) != 0
+            || (scene.less && env_advise_less() != 0)
+            || (scene.seals && env_no_seals(scene.seals == NEVER_TOLD) != 0)))
         return 9;
     mine->error[ENV_INIT] = tutti_init(&world, &options);
     int r = env_life(world, rank, team, 1, env_killed);
@@ -92,6 +98,23 @@ static const long liked[] = {
     IO_URING_ENTER, IO_URING_REGISTER
 };
 enum { LIKED = sizeof liked / sizeof liked[0] };
+
+/* What Docker's profile forbids by default, to containers without capabilities: of what ranks could
+ * like to use, all. Older profiles know neither futex_waitv nor cachestat. */
+static const long docker[] = {
+    SYS_get_mempolicy, SYS_set_mempolicy, SYS_mbind, SYS_move_pages, SYS_process_vm_readv,
+    SYS_process_vm_writev, SYS_kcmp, SYS_perf_event_open, SYS_userfaultfd, SYS_setns, SYS_unshare,
+    PIDFD_GETFD, IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER, FUTEX_WAITV, CACHESTAT
+};
+enum { DOCKER = sizeof docker / sizeof docker[0] };
+
+/* What gVisor does not have, as its table of system calls says, by default. */
+static const long gvisor[] = {
+    PIDFD_OPEN, PIDFD_GETFD, PIDFD_SEND_SIGNAL, IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER,
+    FUTEX_WAITV, CACHESTAT, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_move_pages,
+    SYS_perf_event_open, SYS_userfaultfd
+};
+enum { GVISOR = sizeof gvisor / sizeof gvisor[0] };
 
 static void works(const long *calls, size_t n, int only)
 {
@@ -158,8 +181,8 @@ static void files_without_io_uring(void **state)
     (void)state;
     need_filters();
     for (int way = 0; way < 4; way++) {
-        char path[] = "/tmp/tutti-filter-XXXXXX";
-        int fd = mkstemp(path);
+        char path[64];
+        int fd = mkstemp(scratch_name(path, sizeof path, "filter"));
         assert_true(fd >= 0);
         close(fd);
         scene.calls = &liked[way & 1 ? 6 : 5];
@@ -177,6 +200,61 @@ static void files_without_io_uring(void **state)
         team_free(team);
         unlink(path);
     }
+}
+
+/* The arena is made all the same. */
+static void without_seals(void **state)
+{
+    static const long none = -1;
+    (void)state;
+    for (scene.seals = NEVER_SEALED; scene.seals <= NEVER_TOLD; scene.seals++)
+        works(&none, 1, ALL);
+    scene.seals = SEALED;
+}
+
+static void under_docker_s_profile(void **state)
+{
+    (void)state;
+    works(docker, DOCKER, ALL);
+}
+
+static void under_gvisor_s_kernel(void **state)
+{
+    (void)state;
+    scene.less = true;
+    works(gvisor, GVISOR, ALL);
+    scene.less = false;
+}
+
+/* Its page is not wiped: a child of fork() is told by the handler of forks. */
+static int forks_unwiped(tutti_comm *world, int rank, struct team *team)
+{
+    const tutti_options options = { .job = scene.job, .rank = rank, .size = team->size };
+    int status = 1, r = env_advise_less() == 0 ? tutti_init(&world, &options) : 9;
+    if (r < 0)
+        return 8;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(tutti_barrier(world, NULL) != -ECHILD || tutti_set_timeout(world, 1) != -ECHILD);
+    waitpid(pid, &status, 0);
+    team->rank[rank].wrong = status != 0;
+    team->rank[rank].error[0] = tutti_barrier(world, NULL);
+    return r == 0 && tutti_finalize(world) == 0 ? 0 : 7;
+}
+
+static void forks_where_no_page_is_wiped(void **state)
+{
+    (void)state;
+    need_filters();
+    snprintf(scene.job, sizeof scene.job, "%s", env_job());
+    struct team *team = team_start_named(2, forks_unwiped, true);
+    assert_int_equal(team_end(team), 0);
+    for (int p = 0; p < 2; p++) {
+        assert_int_equal(team->status[p], 0);
+        assert_int_equal(team->rank[p].error[0], 0);
+        assert_int_equal(team->rank[p].wrong, 0);
+    }
+    team_free(team);
 }
 
 static void without_any_of_them(void **state)
@@ -327,7 +405,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_futex_waitv), cmocka_unit_test(without_pidfds),
         cmocka_unit_test(without_membarrier), cmocka_unit_test(without_io_uring),
-        cmocka_unit_test(files_without_io_uring), cmocka_unit_test(without_any_of_them),
+        cmocka_unit_test(files_without_io_uring), cmocka_unit_test(without_seals),
+        cmocka_unit_test(under_docker_s_profile),
+        cmocka_unit_test(under_gvisor_s_kernel), cmocka_unit_test(forks_where_no_page_is_wiped),
+        cmocka_unit_test(without_any_of_them),
         cmocka_unit_test(without_any_of_them_on_one_rank),
         cmocka_unit_test(nobody_may_make_an_arena), cmocka_unit_test(one_may_not_and_need_not),
         cmocka_unit_test(one_may_not_and_comes_first),

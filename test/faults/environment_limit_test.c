@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults serial */
+/* ctest: timeout=300 labels=faults serial needs=limit,seccomp */
 /* Ranks under limits: no file descriptors or few, no address space, no threads; from the beginning,
  * on one rank or on all, or later. Either everything works, or one error says which limit it was,
  * and the others are told who is missing; with enough for tutti all works. */

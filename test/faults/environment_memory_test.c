@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults,nosan serial */
+/* ctest: timeout=300 labels=faults,nosan serial needs=limit */
 /* Memory that runs out or is poor: a cgroup whose limit one rank reaches, in its own memory, in
  * the arena, in the staging of an operation; /dev/shm and /tmp without room; and ranks that dump
  * core, large ones, of which nobody waits for the end. Not under AddressSanitizer, whose own
@@ -9,6 +9,7 @@
 #include "group/comm.h"
 #include "os/file.h"
 #include "os/memory.h"
+#include "support/scratch.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -315,7 +316,7 @@ static void need_cores(void)
             "cores are not written to files of the current directory here: not looked at\n");
         skip();
     }
-    snprintf(scene.directory, sizeof scene.directory, "/tmp/env-core-XXXXXX");
+    scratch_name(scene.directory, sizeof scene.directory, "core");
     assert_non_null(mkdtemp(scene.directory));
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "support/ranks.h"
 #include "support/team.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -567,8 +568,7 @@ static void test_refuse(void **state)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/tutti-refuse-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!mkdtemp(scratch_name(folder, sizeof folder, "refuse")))
         return -1;
     int fd = open(path_of("given"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ssize_t wrote = fd < 0 ? -1 : write(fd, gives, 300 * KIB);

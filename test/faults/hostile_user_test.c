@@ -1,4 +1,4 @@
-/* ctest: timeout=120 labels=faults */
+/* ctest: timeout=120 labels=faults needs=vm_read */
 /* Another user of the machine: who holds the names of a job does not keep it from starting, who
  * knocks is given nothing, and who looks for the arena of a running job finds no way to it. Only
  * root can become somebody else; without, the tests are skipped. */
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "group/meet.h"
 #include "os/handover.h"
+#include "support/scratch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,8 +58,7 @@ static int setup(void **state)
         printf("skipped: only root can become another user\n");
         return 0;
     }
-    snprintf(home, sizeof home, "/tmp/tutti-home-XXXXXX");
-    if (!mkdtemp(home))
+    if (!mkdtemp(scratch_name(home, sizeof home, "home")))
         return -1;
     unsetenv("XDG_RUNTIME_DIR");
     setenv("HOME", home, 1);

@@ -1,4 +1,4 @@
-/* ctest: timeout=600 labels=faults,nosan serial */
+/* ctest: timeout=600 labels=faults,nosan */
 /* One rank is killed at every point that others can tell from the one before, of every operation:
  * after each of its stores to shared memory, after each of its system calls, in its sleep, and at
  * instructions drawn by lot; and at every instruction of those in `acts` that say so. The others

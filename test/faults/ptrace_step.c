@@ -242,12 +242,12 @@ static bool is_private(const struct step *s, uint64_t number)
 }
 
 /* One instruction is let through to what is shielded: the pages that it asks for, one after the
-   other. A repeated string instruction is one instruction here. */
+ * other. A repeated string instruction is one instruction here, and may store to any number of
+ * pages, side by side. */
 static enum stepped let_through(struct step *s)
 {
     struct user_regs_struct before, now;
-    uint64_t open[8];
-    int n = 0;
+    uint64_t open = 0, end = 0;
     ptrace(PTRACE_GETREGS, s->pid, NULL, &before);
     for (;;) {
         siginfo_t info;
@@ -255,11 +255,12 @@ static enum stepped let_through(struct step *s)
             return ended(s);
         if (stop_signal(s) == SIGSEGV) {
             ptrace(PTRACE_GETSIGINFO, s->pid, NULL, &info);
-            uint64_t at = (uint64_t)(uintptr_t)info.si_addr;
-            if (at - s->base >= s->bytes || n == 8 || !s->base)
+            uint64_t at = (uint64_t)(uintptr_t)info.si_addr / PAGE * PAGE;
+            if (at - s->base >= s->bytes || at - open < end - open || !s->base)
                 return ended(s);
-            open[n++] = at / PAGE * PAGE;
-            protect(s, open[n - 1], PAGE, PROT_READ | PROT_WRITE);
+            open = !end || at < open ? at : open;
+            end = at + PAGE > end ? at + PAGE : end;
+            protect(s, at, PAGE, PROT_READ | PROT_WRITE);
         } else {
             ptrace(PTRACE_GETREGS, s->pid, NULL, &now);
             if (now.rip != before.rip)
@@ -268,8 +269,8 @@ static enum stepped let_through(struct step *s)
         if (!resume(s, true) || !next_stop(s, false))
             return ended(s);
     }
-    while (n > 0)
-        protect(s, open[--n], PAGE, PROT_READ);
+    if (end)
+        protect(s, open, end - open, PROT_READ);
     return STEP_ON;
 }
 

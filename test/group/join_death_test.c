@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults */
+/* ctest: timeout=300 labels=faults needs=robust */
 /* Ranks that die while the world comes together: everybody who had come hears it at once, with
  * the rank's name; nobody joins a world that another was refused; and the next job of the same
  * name starts. */

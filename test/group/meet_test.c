@@ -6,6 +6,7 @@
 #include "arena/offsets.h"
 #include "join_fixture.h"
 #include "os/handover.h"
+#include "support/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -413,9 +414,9 @@ static void test_host_dies_unheard(void **state)
 static void test_path(void **state)
 {
     (void)state;
-    char directory[] = "/tmp/tutti-meet-XXXXXX";
+    char directory[64];
     struct stat st;
-    assert_non_null(mkdtemp(directory));
+    assert_non_null(mkdtemp(scratch_name(directory, sizeof directory, "meet")));
     snprintf(job_name, sizeof job_name, "%s/socket", directory);
     for (int round = 0, hosts = 0; round < 3; round++, hosts = 0) {
         for (int p = 0; p < 4; p++)
@@ -436,8 +437,8 @@ static void test_path(void **state)
 static void test_path_failures(void **state)
 {
     (void)state;
-    char directory[] = "/tmp/tutti-meet-XXXXXX";
-    assert_non_null(mkdtemp(directory));
+    char directory[64];
+    assert_non_null(mkdtemp(scratch_name(directory, sizeof directory, "meet")));
     snprintf(job_name, sizeof job_name, "%s/socket", directory);
     struct join_request r = joiners_request(job_name, 0, 2);
     r.timeout_ms = 100;

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=robust */
 /* Fresh comms of those that are left: after every kind of failure and after none, with late comers,
  * with a death at each step of the making, with no room for it, in loops without leaks. Random
  * deaths are in recover_test. */

@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=robust */
 /* Making, using, losing and freeing comms. Data goes through each comm that is made, so that two
  * that should be apart and are not are found: a sum over the wrong ranks is a wrong sum. */
 #include "group/comm.h"

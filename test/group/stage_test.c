@@ -1,3 +1,4 @@
+/* ctest: needs=populate */
 /* Where slots lie: as much as is asked for, never over the slot of the operation before; large ones
  * one behind the other in a ring. And its pages: no more of them than are needed or have been
  * earned, none but those that the books know of. */

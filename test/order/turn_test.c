@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=tsan */
+/* ctest: timeout=300 labels=tsan needs=robust */
 /* Turns leave their trace in a shared log, one entry each: the log of n rounds is 0, 1, 2 … n
  * times over. */
 #include "group/comm.h"

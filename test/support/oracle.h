@@ -159,6 +159,8 @@ struct oracle_device {
     bool (*ready)(void *arg, struct oracle_part *part, tutti_call *call);
     /* after the call; false: it failed, with the reason in why */
     bool (*done)(void *arg, struct oracle_part *part, struct text *why);
+    /* between one case and the next; false: the ranks could not meet */
+    bool (*left)(void *arg, const struct oracle_part *part, tutti_comm *comm);
 };
 /* false: no memory. device NULL: host memory. */
 bool oracle_take(struct oracle_part *part, const struct oracle_case *c, int me, tutti_comm *comm,
@@ -170,8 +172,8 @@ void oracle_give(struct oracle_part *part, tutti_comm *comm, const struct oracle
 enum { ORACLE_COMPLAINTS = 8 };
 struct oracle_board { shared32 used; char said[ORACLE_COMPLAINTS][1000]; };
 
-/* Runs the cases on this rank, one after another, without meeting the other ranks between them. 0,
- * or 1 with a complaint on the board. */
+/* Runs the cases on this rank, one after another. It meets the other ranks between them only where
+ * the device's `left` does. 0, or 1 with a complaint on the board. */
 int oracle_run(tutti_comm *comm, const struct oracle_case *cases, size_t n,
                struct oracle_board *board, const struct oracle_device *device);
 /* Sorts cases so that those of one world are together, and within a world in random order. The

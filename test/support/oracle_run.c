@@ -186,6 +186,8 @@ static int run_case(struct run *run)
     if (r == 0 && load_acquire32(&promises_broken))
         r = complain(run, "an operation of the user's was not called as promised");
     oracle_give(&part, run->comm, run->device);
+    if (r == 0 && run->device && !run->device->left(run->device->arg, &part, run->comm))
+        r = complain(run, "between two cases: %s", tutti_explain(run->comm));
     return r;
 }
 

@@ -287,7 +287,8 @@ static void others_have_their_turn(void **state)
     assert_int_equal(o.turns, 6);
     store_release32(&news, 0);
     assert_int_equal(wait_sleep(&ways, &slept_on, 1, 5000000, 1), -ETIMEDOUT);
-    assert_in_range(o.turns, 8, 16);                 /* 20 us, 40, … 2 ms: nine pieces at most */
+    /* 20 us, 40, … 2 ms: nine pieces at most, on a machine with other work fewer */
+    assert_in_range(o.turns, 7, 15);
     progress.run = NULL;
     ways = wait_ways_with(&progress);
     assert_ptr_equal(ways.sleep, wait_ways_kernel.sleep);

@@ -1,9 +1,10 @@
-/* ctest: timeout=300 labels=faults serial */
+/* ctest: timeout=300 labels=faults serial needs=robust */
 /* What a process can do to itself while it is a rank: fork, exec, system, let its joining thread
  * end, hold several ranks, live under a filter that forbids what we would like to use, dump core.
  * In each case peers learn the truth, and nothing but it. */
 #include "base/clock.h"
 #include "support/team.h"
+#include "support/scratch.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -395,8 +396,8 @@ static int dumps_core(tutti_comm *world, int rank, struct team *team)
 static void a_core_is_dumped(void **state)
 {
     (void)state;
-    char directory[] = "/tmp/tutti-core-XXXXXX", before[4096], command[64];
-    assert_non_null(mkdtemp(directory));
+    char directory[128], before[4096], command[160];
+    assert_non_null(mkdtemp(scratch_name(directory, sizeof directory, "core")));
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(directory), 0);
     struct team *team = team_start(3, dumps_core, true);
