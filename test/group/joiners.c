@@ -175,7 +175,11 @@ static bool seat_is_joined(int fd, int rank)
         close(fd);
         return false;
     }
-    bool joined = load_acquire32(&arena.seats[rank].state) == SEAT_JOINED;
+    /* the count first: if it has as many as sit now, each who sits is counted */
+    uint32_t counted = load_acquire32(&arena.join->joined), sit = 0;
+    for (uint32_t p = 0; p < arena.header->size; p++)
+        sit += load_acquire32(&arena.seats[p].state) != SEAT_EMPTY;
+    bool joined = load_acquire32(&arena.seats[rank].state) == SEAT_JOINED && counted >= sit;
     arena_detach(&arena);
     return joined;
 }

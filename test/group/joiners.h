@@ -41,8 +41,8 @@ void joiners_kill(struct joiners *joiners, int slot);               /* SIGKILL a
 /* waits for its end; status as waitpid gives it */
 int  joiners_reap(struct joiners *joiners, int slot);
 
-/* Waits until this rank sits in the arena of the child in `slot`, looked at from outside. false: it
- * ended, or patience ran out. */
+/* Waits until this rank sits in the arena of the child in `slot`, and is counted there, looked at
+ * from outside. false: it ended, or patience ran out. */
 bool joiners_sits(struct joiners *joiners, int slot, int rank);
 
 /* A request for a job of `size` ranks under a name of its own. */
