@@ -88,7 +88,7 @@ class Page:
         while lines and not lines[-1]:
             lines = lines[:-1]
         edge = min(len(line) - len(line.lstrip()) for line in lines if line)
-        self.put(".Bd -literal -offset indent", *(escaped(line[edge:]) for line in lines), ".Ed")
+        self.put(".Bd -literal -offset 2n", *(escaped(line[edge:]) for line in lines), ".Ed")
 
     def text(self, lines):
         """Paragraphs, lists of errors and of points, code."""
@@ -196,7 +196,9 @@ def synopsis(page, block):
     for function in block.functions:
         page.put(f".Ft {function.returns}", f".Fo {function.name}")
         for parameter in function.parameters:
-            page.put(f'.Fa "{argument(parameter)}"' if parameter != "void" else ".Fa void")
+            # lines break between arguments only: those of a function's type stand for themselves
+            page.put(*(f'.Fa "{argument(part)}"' if part != "void" else ".Fa void"
+                       for part in parameter.split(", ")))
         page.put(".Fc")
     if block.type_name:
         page.put(".Bd -literal", *(escaped(line) for line in uncommented(block.declaration)), ".Ed")
@@ -204,7 +206,16 @@ def synopsis(page, block):
 
 def uncommented(lines):
     text = re.sub(r"\n? *(?<!\S)/\*.*?\*/", "", "\n".join(lines), flags=re.S)
-    return [line for line in text.split("\n") if line.strip()]
+    return [part for line in text.split("\n") if line.strip() for part in folded(line)]
+
+
+def folded(line, width=73):
+    """A line of a declaration, so that it stands in 80 columns behind a page's indentation."""
+    edge = len(line) - len(line.lstrip())
+    while len(line) > width and (at := line.rfind(", ", edge, width)) > 0:
+        yield line[:at + 1]
+        line = " " * (edge + 4) + line[at + 2:]
+    yield line
 
 
 def fields(page, block):
