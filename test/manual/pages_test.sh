@@ -1,6 +1,7 @@
 # ctest: labels=nosan
 # The manual has a page for every public function and type, and none for what is not public; what
-# the pages refer to exists; mandoc finds nothing wrong with them; they fit into 80 columns.
+# the pages refer to exists; mandoc finds nothing wrong with them; they fit into 80 columns,
+# and the guides and verbs can be found from the first page.
 set -u
 pages=$TUTTI_BUILD/man
 [ -d "$pages/man3" ] || { echo "python3 was not found: no pages of section 3"; exit 77; }
@@ -37,6 +38,14 @@ for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/cli/*.1 "$TUTTI_SOURCE"/src/ma
   done
 done >"$scratch/lost"
 [ ! -s "$scratch/lost" ] || wrong "$(cat "$scratch/lost")"
+
+# who is at the guide finds every other page of its section; at the command's, every verb's
+for page in "$TUTTI_SOURCE"/src/{manual/*.7,cli/tutti-*.1}; do
+  name=${page##*/} from=$TUTTI_SOURCE/src/cli/tutti.1
+  case $name in tutti.7) continue ;; *.7) from=$TUTTI_SOURCE/src/manual/tutti.7 ;; esac
+  sed 's/\\-/-/g' "$from" | grep -qE "^[.](Xr|BR) ${name%.*} [(]?${name##*.}" ||
+    wrong "${from##*/}: does not lead to $name"
+done
 
 if command -v mandoc >/dev/null; then
   for page in "$pages"/man3/*.3 "$TUTTI_SOURCE"/src/{manual/*.7,cli/*.1}; do
