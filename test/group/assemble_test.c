@@ -1,4 +1,4 @@
-/* ctest: timeout=120 labels=faults */
+/* ctest: timeout=120 labels=faults needs=robust */
 /* Each of the ways by which a waiting rank learns of the end, alone: a sleep here has slices of
  * half a minute, so that no slice can stand in for a wake that is missing. */
 #include "group/assemble.h"

@@ -1,4 +1,4 @@
-/* ctest: timeout=60 */
+/* ctest: timeout=60 needs=limit */
 /* A text to stderr is whole or dropped; who says it is neither blocked nor killed, whatever
  * stderr is. */
 #include "os/say.h"
