@@ -46,6 +46,7 @@ struct Job {
     std::function<void()> landed;       /* copies what has come to where it belongs */
     int peer = -1;                      /* of a message between hosts; else -1 */
     int (*asked)(void *) = nullptr;     /* of the main thread, if it does this job */
+    uint64_t number = 0;                /* among the group's operations of all ranks */
 
     void finish(Failure failure);       /* the first call counts */
     bool await(std::chrono::milliseconds most);         /* true: it has ended */
@@ -130,10 +131,13 @@ private:
     Failure message_failure(Job &, const Failure &seen);
     Failure spread(Failure, bool own);  /* the first failure, told to this host; own: to all */
     Failure local_failure(int error);
+    Failure step_failure(const Job &, int error);       /* a step of this host has failed */
     void tell_locally(const Failure &);
     int  heard_locally(Failure *);
     void pulse(Job &, int turn);        /* in a wait for other hosts */
-    Failure blamed(const Job &, const Failure &seen);
+    bool leader_waited(const Job &);
+    enum class Says { HERE, NOTHING };  /* to other hosts: that this one answers */
+    Failure blamed(const Job &, const Failure &seen, Says = Says::HERE);
 
     tutti_comm *const whole, *const local;
     const std::unique_ptr<Leaders> leaders;
@@ -146,6 +150,7 @@ private:
     std::mutex lock;
     std::condition_variable changed;
     std::deque<Handle> queue;           /* the first one may be running */
+    uint64_t numbered = 0;              /* operations of all ranks, so far */
     std::vector<std::weak_ptr<Job>> messages;           /* between hosts, under way */
     bool running = false, stopping = false;
     Failure first, refused;             /* under the lock */

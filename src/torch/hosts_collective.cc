@@ -34,6 +34,7 @@ int Hosts::put(const char *site, const tutti_call *call, std::function<void(Step
         body(step);
     };
     std::lock_guard<std::mutex> hold(lock);
+    made->number = ++numbered;
     queue.push_back(made);
     return handed(made, call);
 }

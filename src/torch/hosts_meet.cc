@@ -10,7 +10,8 @@
 
 namespace tutti {
 
-static const int GRACE_MS_OF_LEADER = 900;     /* as long as it takes to find who is to blame */
+/* For a leader to find who is to blame. Whom it then has not told asks in its place. */
+static const int GRACE_MS_OF_LEADER = 350;
 
 tutti_call Step::with(bool last) const
 {

@@ -39,7 +39,7 @@ struct Step {
     void must(int r) const
     {
         if (r < 0)
-            throw Failed{ hosts.local_failure(r) };
+            throw Failed{ hosts.step_failure(job, r) };
     }
     /* A step among leaders: f(leaders, patience). */
     template <class F> void across(const F &f) const

@@ -309,6 +309,37 @@ def is_cut_off(rank, path):
     check(error.ranks == ((2, 3) if rank < PER_HOST else (0, 1)), error.ranks)
 
 
+def leader_does_nothing(rank, path, waits, deadline):
+    """The link is cut. The leader of host a has waited in an operation for so long; then it does
+    nothing more until rank 1 has its error: its handler of signals runs in the wait."""
+    dist.all_reduce(torch.ones(1000))
+    seen, begun, told = [], time.monotonic(), os.path.join(path, "told")
+
+    def late(number, frame):
+        seen.append((frame, frame.f_lasti))
+        # thrice at the same place: the main thread is in a call into C++
+        if time.monotonic() > begun + waits and len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            hosts_support.waited(told)
+
+    open(os.path.join(path, str(rank)), "w").close()
+    if rank == 0:
+        hosts_support.waited(os.path.join(path, "cut"))
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        begun = time.monotonic()
+    elif rank == 1:
+        hosts_support.waited(os.path.join(path, "cut"))
+    lost = waits < deadline - 1
+    there = "host a" if rank >= PER_HOST or lost else "host b (ranks 2, 3)"
+    try:
+        error = until_it_fails(tutti.Timeout, there, "rank 0" if rank < 2 and lost else "host")
+        check(lost or error.ranks == ((2, 3) if rank < PER_HOST else (0, 1)), error.ranks)
+    finally:
+        if rank == 1:
+            open(told, "w").close()
+
+
 def aborts(rank):
     dist.barrier()
     if rank == 3:
@@ -343,6 +374,22 @@ class Wrong(Case):
             try:
                 with tempfile.TemporaryDirectory() as path:
                     self.four(is_cut_off, path, timeout=1.5, meanwhile=cut)
+            finally:
+                self.hosts.link(1, "up")
+
+    def test_leader_does_nothing(self):
+        """Whom the leader's host blames: the host for which the leader has waited, unless the leader
+        itself has stood still for long."""
+        def cut():
+            for rank in range(SIZE):
+                hosts_support.waited(os.path.join(path, str(rank)))
+            self.hosts.link(1, "down")
+            open(os.path.join(path, "cut"), "w").close()
+        for waits, deadline in (1.0, 1.5), (0.2, 3):
+            try:
+                with tempfile.TemporaryDirectory() as path:
+                    self.four(leader_does_nothing, path, waits, deadline, timeout=deadline,
+                              meanwhile=cut)
             finally:
                 self.hosts.link(1, "up")
 
