@@ -28,6 +28,7 @@ typedef struct message_object {
     PyObject_HEAD
     queue_object       *queue;          /* owned */
     tutti_queue_message message;
+    size_t before, behind;              /* bytes of it that its buffer does not show */
 } message_object;
 
 static PyTypeObject *queue_type, *message_type;
@@ -97,8 +98,9 @@ static void message_dealloc(message_object *m)
 
 static int message_buffer(message_object *m, Py_buffer *view, int flags)
 {
-    return PyBuffer_FillInfo(view, (PyObject *)m, (void *)(uintptr_t)m->message.data,
-                             (Py_ssize_t)m->message.bytes, 1, flags);
+    char *data = (char *)(uintptr_t)m->message.data + m->before;
+    size_t bytes = m->message.bytes - m->before - m->behind;
+    return PyBuffer_FillInfo(view, (PyObject *)m, data, (Py_ssize_t)bytes, 1, flags);
 }
 
 /* _look(timeout_ms, flags) -> a buffer */
@@ -327,15 +329,13 @@ static PyObject *queue_send(queue_object *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The object of a message without buffers. NULL: an exception is set. */
-static PyObject *message_loads(const tutti_queue_message *m, PyObject *loads, uint64_t length)
+/* The object of a message without buffers. What keeps a view of the pickle keeps the message. NULL:
+ * an exception is set. */
+static PyObject *message_loads(message_object *m, PyObject *loads, uint64_t length)
 {
-    const char *data = (const char *)m->data + 2 * sizeof(uint64_t);
-    PyObject *view = PyMemoryView_FromMemory((char *)(uintptr_t)data, (Py_ssize_t)length,
-                                             PyBUF_READ);
-    PyObject *value = view ? PyObject_CallFunctionObjArgs(loads, view, NULL) : NULL;
-    Py_XDECREF(view);
-    return value;
+    m->before = 2 * sizeof(uint64_t);
+    m->behind = m->message.bytes - m->before - length;
+    return PyObject_CallFunctionObjArgs(loads, (PyObject *)m, NULL);
 }
 
 /* _take(loads, unpack, copy, timeout_ms, flags) -> the next object: loads(pickle), or, of a message
@@ -372,7 +372,7 @@ static PyObject *queue_take(queue_object *self, PyObject *args)
     if (got.bytes >= sizeof head)
         memcpy(head, got.data, sizeof head);
     PyObject *value = !head[0] && head[1] <= got.bytes - sizeof head
-        ? message_loads(&got, loads, head[1])
+        ? message_loads(m, loads, head[1])
         : PyObject_CallFunctionObjArgs(unpack, (PyObject *)m, copy, NULL);
     Py_DECREF((PyObject *)m);
     return value;

@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 import weakref
+from unittest import mock
 
 from support import Case, main, np, tutti
 
@@ -88,6 +89,31 @@ class Queues(Case):
                 self.assertEqual(q.figures().held, 0)
             self.assertEqual(q.figures().messages, 20)
             world.barrier()
+
+    def test_view_of_a_pickle(self):
+        """What a loader keeps of a pickle stays as it is: it holds the message."""
+        q = tutti.Queue(room=4096)
+        if ME == 0:
+            for n in range(3):
+                q.put(bytes([n]) * 200)
+            world.barrier()
+            with self.assertRaises(queue.Full):
+                while True:                         # over all that nobody holds
+                    q.put(b"x" * 200, block=False)
+            world.barrier()
+            q.close()
+        else:
+            with mock.patch.object(pickle, "loads", lambda data, **_: memoryview(data)):
+                kept = [q.get() for _ in range(3)]
+            world.barrier()
+            world.barrier()
+            self.assertEqual(q.figures().held, 3)
+            self.assertEqual([pickle.loads(one) for one in kept],
+                             [bytes([n]) * 200 for n in range(3)])
+            del kept
+            self.assertEqual(q.figures().held, 0)
+            self.assertEqual(set(q), {b"x" * 200})
+        world.barrier()
 
     def test_full_and_empty(self):
         q = tutti.Queue(room=4096)
