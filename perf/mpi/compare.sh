@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # How many times as fast MPI's collectives are with libtutti-mpi.so: the same program with it and
 # without, in turns (without, with, with, without, …), all in one run. For each line the median of
-# the turns' ratios, and their spread; then the median of all lines and the worst.
+# the turns' ratios, and their spread; and the ratio of the least times of both, which neighbours
+# touch least. Then the median of all lines, the worst, and how many are slower by more than 5 %.
 #   perf/mpi/compare.sh BUILD MPICC MPIRUN [RANKS [TURNS [MOST-BYTES [SECONDS-PER-LINE]]]]
 # MPIRUN may have options, as "mpirun.openmpi --oversubscribe"; MPI_LIBS: what MPICC lacks.
 set -euo pipefail
@@ -28,17 +29,25 @@ done | awk '
     for (i = 2; i <= count; i++) for (j = i; j > 1 && s[j] < s[j - 1]; j--) {
       t = s[j]; s[j] = s[j - 1]; s[j - 1] = t }
   }
+  function summary(which, name,   k, slow) {
+    sorted(all, which, keys)
+    for (k = 1; k <= keys; k++) slow += s[k] < 0.95
+    printf "%s: %d lines, median %.2f, worst %.2f, best %.2f, slower by more than 5 %%: %d\n", name,
+      keys, median(keys), s[1], s[keys], slow
+  }
   function median(count) { return (s[int((count + 1) / 2)] + s[int(count / 2) + 1]) / 2 }
   END {
-    printf "%-22s %9s %12s %12s %7s  %s\n", "", "bytes", "MPI us", "tutti us", "ratio", "spread"
+    printf "%-22s %9s %12s %12s %7s  %-11s %10s %10s %7s\n", "", "bytes", "MPI us", "tutti us",
+      "ratio", "spread", "least, MPI", "tutti", "ratio"
     for (k = 1; k <= keys; k++) {
       key = order[k]; split(key, part, " ")
-      sorted(a, key, n[key]); mpi = median(n[key])
-      sorted(b, key, n[key]); tutti = median(n[key])
+      sorted(a, key, n[key]); mpi = median(n[key]); mpi_least = s[1]
+      sorted(b, key, n[key]); tutti = median(n[key]); tutti_least = s[1]
       sorted(r, key, n[key]); all["all", k] = median(n[key])
-      printf "%-22s %9d %12.2f %12.2f %7.2f  %.2f-%.2f\n", part[1], part[2], mpi, tutti, \
-        all["all", k], s[1], s[n[key]]
+      all["least", k] = mpi_least / tutti_least
+      printf "%-22s %9d %12.2f %12.2f %7.2f  %5.2f-%-5.2f %10.2f %10.2f %7.2f\n", part[1], part[2],
+        mpi, tutti, all["all", k], s[1], s[n[key]], mpi_least, tutti_least, all["least", k]
     }
-    sorted(all, "all", keys)
-    printf "all: median %.2f, worst %.2f, best %.2f\n", median(keys), s[1], s[keys]
+    summary("all", "all")
+    summary("least", "of the least times")
   }'

@@ -69,6 +69,53 @@ OTHER(MPI_Test, (MPI_Request *q, int *f, MPI_Status *s), (q, f, s))
 OTHER(MPI_Testany, (int n, MPI_Request *q, int *i, int *f, MPI_Status *s), (n, q, i, f, s))
 OTHER(MPI_Iprobe, (int from, int tag, MPI_Comm c, int *f, MPI_Status *s), (from, tag, c, f, s))
 
+/* The names of Fortran, whose library may call the MPI below C's: there each argument is an
+ * address. */
+#define P2 void *a, void *b
+#define P4 P2, void *c, void *d
+#define P6 P4, void *e, void *f
+#define P8 P6, void *g, void *h
+#define FORTRAN(sum, name, parameters, arguments) \
+    void name parameters; \
+    void name parameters \
+    { \
+        static void (*next) parameters; \
+        if (!next) \
+            *(void **)&next = dlsym(RTLD_NEXT, #name); \
+        double at = depth++ ? 0 : now(); \
+        next arguments; \
+        if (--depth == 0) \
+            sum += now() - at; \
+    }
+FORTRAN(collectives, mpi_barrier_, (P2), (a, b))
+FORTRAN(collectives, mpi_bcast_, (P6), (a, b, c, d, e, f))
+FORTRAN(collectives, mpi_allreduce_, (P6, void *g), (a, b, c, d, e, f, g))
+FORTRAN(collectives, mpi_reduce_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(collectives, mpi_allgather_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(collectives, mpi_alltoall_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(collectives, mpi_gather_, (P8, void *i), (a, b, c, d, e, f, g, h, i))
+FORTRAN(collectives, mpi_scatter_, (P8, void *i), (a, b, c, d, e, f, g, h, i))
+FORTRAN(collectives, mpi_allgatherv_, (P8, void *i), (a, b, c, d, e, f, g, h, i))
+FORTRAN(collectives, mpi_gatherv_, (P8, void *i, void *j), (a, b, c, d, e, f, g, h, i, j))
+FORTRAN(collectives, mpi_alltoallv_, (P8, void *i, void *j), (a, b, c, d, e, f, g, h, i, j))
+FORTRAN(others, mpi_send_, (P6, void *g), (a, b, c, d, e, f, g))
+FORTRAN(others, mpi_recv_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(others, mpi_isend_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(others, mpi_irecv_, (P8), (a, b, c, d, e, f, g, h))
+FORTRAN(others, mpi_wait_, (P2, void *c), (a, b, c))
+FORTRAN(others, mpi_waitall_, (P4), (a, b, c, d))
+
+static void report(void)
+{
+    int rank = 0;
+    double all = now() - began;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    fprintf(stderr, "share: rank %d: %.3f s, collectives %.3f s (%.1f %%), other MPI %.3f s "
+            "(%.1f %%)\n", rank, all, collectives, 100 * collectives / all, others,
+            100 * others / all);
+    depth++;
+}
+
 int MPI_Init(int *argc, char ***argv)
 {
     int (*next)(int *, char ***);
@@ -80,15 +127,42 @@ int MPI_Init(int *argc, char ***argv)
     return r;
 }
 
+/* Fortran's */
+void mpi_init_(void *error);
+void mpi_init_(void *error)
+{
+    void (*next)(void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "mpi_init_");
+    depth++;
+    next(error);
+    depth--;
+    began = now();
+}
+
+void mpi_init_thread_(void *required, void *provided, void *error);
+void mpi_init_thread_(void *required, void *provided, void *error)
+{
+    void (*next)(void *, void *, void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "mpi_init_thread_");
+    depth++;
+    next(required, provided, error);
+    depth--;
+    began = now();
+}
+
 int MPI_Finalize(void)
 {
-    int (*next)(void), rank = 0;
-    double all = now() - began;
+    int (*next)(void);
     *(void **)&next = dlsym(RTLD_NEXT, "MPI_Finalize");
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    fprintf(stderr, "share: rank %d: %.3f s, collectives %.3f s (%.1f %%), other MPI %.3f s "
-            "(%.1f %%)\n", rank, all, collectives, 100 * collectives / all, others,
-            100 * others / all);
-    depth++;
+    report();
     return next();
+}
+
+void mpi_finalize_(void *error);
+void mpi_finalize_(void *error)
+{
+    void (*next)(void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "mpi_finalize_");
+    report();
+    next(error);
 }

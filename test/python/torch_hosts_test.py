@@ -378,8 +378,8 @@ class Wrong(Case):
                 self.hosts.link(1, "up")
 
     def test_leader_does_nothing(self):
-        """Whom the leader's host blames: the host for which the leader has waited, unless the leader
-        itself has stood still for long."""
+        """Whom the leader's host blames: the host for which the leader has waited, unless the
+        leader itself has stood still for long."""
         def cut():
             for rank in range(SIZE):
                 hosts_support.waited(os.path.join(path, str(rank)))
