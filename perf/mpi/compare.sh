@@ -32,8 +32,8 @@ done | awk '
   function summary(which, name,   k, slow) {
     sorted(all, which, keys)
     for (k = 1; k <= keys; k++) slow += s[k] < 0.95
-    printf "%s: %d lines, median %.2f, worst %.2f, best %.2f, slower by more than 5 %%: %d\n", name,
-      keys, median(keys), s[1], s[keys], slow
+    printf "%s: median %.2f, worst %.2f, best %.2f of %d lines, %d slower by more than 5 %%\n",
+      name, median(keys), s[1], s[keys], keys, slow
   }
   function median(count) { return (s[int((count + 1) / 2)] + s[int(count / 2) + 1]) / 2 }
   END {
