@@ -6,7 +6,7 @@ set -u
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 lost() { echo "$*" >&2; exit 1; }
-unset LD_LIBRARY_PATH PKG_CONFIG_PATH MANPATH PYTHONPATH "${!TUTTI_AS_@}"
+unset LD_LIBRARY_PATH PKG_CONFIG_PATH MANPATH "${!PYTHON@}" "${!TUTTI_AS_@}"
 python=$(sed -n 's/^TUTTI_PYTHON:[A-Z]*=//p' "$TUTTI_BUILD/CMakeCache.txt")
 [ -n "$python" ] && "$python" -c 'import numpy' 2>/dev/null ||
   { echo "the Python of this build (${python:-none}) has no NumPy"; exit 77; }
