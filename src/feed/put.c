@@ -168,12 +168,17 @@ static int record_put(struct tutti_queue *q, struct cursor *c, enum feed_kind ki
     return 0;
 }
 
+/* As readers_look, and -ESHUTDOWN where nobody reads any more. */
+static int readers_live(struct tutti_queue *q, const struct feed_call *call)
+{
+    int r = readers_look(q, call);
+    return r == 0 && !q->left && q->comm->watch.size > 1 ? -ESHUTDOWN : r;
+}
+
 int feed_readers(struct tutti_queue *q, const struct feed_call *call)
 {
     uint32_t about;
-    int r = readers_look(q, call);
-    if (r == 0 && !q->left && q->comm->watch.size > 1)
-        r = -ESHUTDOWN;
+    int r = readers_live(q, call);
     return r < 0 ? r : readers_least(q, call, &about);
 }
 
@@ -213,9 +218,7 @@ int feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes
     uint64_t all = 0;
     for (int i = 0; i < parts; i++)
         all += bytes[i];
-    int r = readers_look(q, call);
-    if (r == 0 && !q->left && q->comm->watch.size > 1)
-        r = -ESHUTDOWN;
+    int r = readers_live(q, call);
     if (r < 0)
         return r;
     if (all > q->whole && all >= FEED_LENT_FROM) {
