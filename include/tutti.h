@@ -606,10 +606,10 @@ int  tutti_probe(int from, int tag, tutti_message *got, tutti_comm *, const tutt
 /* Waits for the operation, returns its result, and frees the handle.
  *
  * timeout_ms is the patience of this call only. 0: as long as the operation's own deadline.
- * Negative: until it ends. Collectives of a comm complete in the order in which they were started;
- * sends and receives as their messages go. `done`, if given, has run before tutti_wait reports the
- * end. `done` must not block, and may call tutti_test only (anything else on this comm is
- * -EDEADLK).
+ * Negative: until it ends. Collectives of a comm complete in the order in which they were started,
+ * and so do calls of a queue's end; sends and receives as their messages go. `done`, if given, has
+ * run before tutti_wait reports the end. `done` must not block, and may call tutti_test only
+ * (anything else on this comm is -EDEADLK).
  *
  * Errors: those of the operation, and
  *     -EAGAIN     timeout_ms has passed; the handle is not freed
@@ -673,10 +673,16 @@ uint64_t tutti_seed(uint64_t base, const tutti_comm *);
  * one system call, and makes none if nobody sleeps.
  *
  * Only what call->timeout_ms > 0 asks for is a deadline. With TUTTI_TRY a call returns -EAGAIN
- * where it would wait. call->work is refused. A put that has failed was put for nobody. A queue
- * works on after a failed call. One thread at a time is inside an end; a second one gets -EBUSY.
- * Any thread may call close, release and stats. Cycles of ranks that wait are not looked for here:
- * a thread that has called nothing so far may be the one that is to put or to get.
+ * where it would wait. A put that has failed was put for nobody. A queue works on after a failed
+ * call. One thread at a time is inside an end; a second one gets -EBUSY. Any thread may call close,
+ * release and stats. Cycles of ranks that wait are not looked for here: a thread that has called
+ * nothing so far may be the one that is to put or to get.
+ *
+ * With call->work a put, get or look is only started. What it was given stays in use until
+ * tutti_wait, except the lists of put_v. Those of an end take effect in the order in which they
+ * were started, and end in that order, unless a deadline passes. A call without work waits until it
+ * is its turn behind them. What never waits cannot be started (TUTTI_TRY, a put with
+ * TUTTI_QUEUE_REFUSE). The interrupt function ends the one that tutti_wait waits for.
  *
  * Processes that are not ranks of one world make a world for the queue alone: each calls tutti_init
  * with options job, rank and size, then tutti_queue_create. A process may be in many worlds.
@@ -802,12 +808,13 @@ int  tutti_queue_release(tutti_queue *, tutti_queue_message *message);
 
 /* Ends this rank's part. Any thread, any number of times; not a signal handler.
  *
- * A call under way here returns -ECANCELED, as all later ones do. Of the writer: the readers get
- * what was put, then -ESHUTDOWN. Of a reader: the writer goes on without it. What was looked at
- * stays until it is released. */
+ * A call under way here, work too, returns -ECANCELED, as all later ones do. Of the writer: the
+ * readers get what was put, then -ESHUTDOWN. Of a reader: the writer goes on without it. What was
+ * looked at stays until it is released. */
 int  tutti_queue_close(tutti_queue *);
 
-/* Closes, and frees this rank's end. No call may be under way. What was looked at is not valid any
+/* Closes, and frees this rank's end. No call may be under way, nor a tutti_wait for work of this
+ * end; that work ends, and its handles stay for tutti_wait. What was looked at is not valid any
  * more. */
 int  tutti_queue_free(tutti_queue *);
 

@@ -3,6 +3,7 @@
  * who waits; a call that goes straight through costs no record, and nothing of CALLER_KEPT: what of
  * a put or a get can sleep or report stands under it in feed/. */
 #define TUTTI_NO_SITES
+#include "engine/feed_work.h"
 #include "engine/guard.h"
 #include "engine/queue.h"
 #include "feed/feed.h"
@@ -74,12 +75,18 @@ static int call_check(struct tutti_queue *q, const struct feed_call *c, const tu
                             comm->watch.me, writer ? "the writer" : "a reader", q->writer);
     if (!call)
         return 0;
-    if (call->work)
+    if (call->work && c->once)
         return guard_refuse(comm, c->kind, c->site,
-                            "call.work: this call cannot be left under way");
+                            "call.work: this call does not wait, so it cannot be left under way");
     tutti_call rest = *call;
     rest.flags &= ~(unsigned)TUTTI_TRY;
     return guard_call(comm, c->kind, c->site, &rest);
+}
+
+/* With tasks under way the rest is theirs. */
+static int call_leave(struct tutti_queue *q, const struct feed_call *c, int result)
+{
+    return c->behind ? feed_out(q, result) : feed_leave(q, result);
 }
 
 /* 0: inside, and *c is filled in; call_leave when done. */
@@ -99,12 +106,45 @@ static int call_enter(struct tutti_queue *q, enum kind kind, const char *site,
         .kind = kind, .site = guard_site(q->comm, site),
         .timeout_ns = call && call->timeout_ms > 0 ? timeout_give(call->timeout_ms) : -1,
         .once = (call && (call->flags & TUTTI_TRY))
-            || (kind == KIND_QUEUE_PUT && (q->flags & TUTTI_QUEUE_REFUSE))
+            || (kind == KIND_QUEUE_PUT && (q->flags & TUTTI_QUEUE_REFUSE)),
+        .behind = (call && call->work) || load_acquire32(&q->works)
     };
     r = call_check(q, c, call);
     if (r == 0)
         r = guard_operation(q->comm, kind, c->site);
-    return r < 0 ? feed_leave(q, r) : 0;
+    return r < 0 ? call_leave(q, c, r) : 0;
+}
+
+/* To its end, or left under way. What does not wait does not wait for those before it, either. */
+static int call_put(struct tutti_queue *q, const struct feed_call *c, struct feed_put *put,
+                    int parts, const tutti_call *call)
+{
+    if (!c->behind)
+        return feed_put(q, put, c);
+    const struct feed_task task = { .call = *c, .put = *put };
+    return c->once ? -EAGAIN : feed_work_run(q, &task, parts, call);
+}
+
+static int call_get(struct tutti_queue *q, const struct feed_call *c, const struct feed_get *get,
+                    const tutti_call *call)
+{
+    if (!c->behind)
+        return feed_get(q, get, c);
+    const struct feed_task task = { .call = *c, .get = *get };
+    return c->once ? -EAGAIN : feed_work_run(q, &task, 0, call);
+}
+
+/* The books of loans are the tasks', too. */
+static void books_open(struct tutti_queue *q, const struct feed_call *c)
+{
+    if (c->behind)
+        pthread_mutex_lock(&q->engine.lock);
+}
+
+static void books_close(struct tutti_queue *q, const struct feed_call *c)
+{
+    if (c->behind)
+        pthread_mutex_unlock(&q->engine.lock);
 }
 
 /* ---- calls ---- */
@@ -129,7 +169,12 @@ int tutti_queue_put_v_at(const char *site, tutti_queue *queue, const void *const
         else
             all += bytes[i];
     }
-    return feed_leave(queue, r < 0 ? r : feed_put(queue, part, bytes, parts, &c));
+    if (r == 0) {
+        struct feed_put put;
+        feed_put_of(&put, part, bytes, parts);
+        r = call_put(queue, &c, &put, parts, call);
+    }
+    return call_leave(queue, &c, r);
 }
 
 int tutti_queue_put_at(const char *site, tutti_queue *queue, const void *data, size_t bytes,
@@ -147,7 +192,8 @@ int tutti_queue_get_at(const char *site, tutti_queue *queue, void *buf, size_t *
         return r;
     if (!bytes || (*bytes && !buf))
         r = guard_refuse(queue->comm, c.kind, c.site, "%s is NULL", bytes ? "buf" : "bytes");
-    return feed_leave(queue, r < 0 ? r : feed_get(queue, buf, bytes, &c));
+    const struct feed_get get = { .buf = buf, .bytes = bytes };
+    return call_leave(queue, &c, r < 0 ? r : call_get(queue, &c, &get, call));
 }
 
 int tutti_queue_look_at(const char *site, tutti_queue *queue, tutti_queue_message *message,
@@ -160,7 +206,8 @@ int tutti_queue_look_at(const char *site, tutti_queue *queue, tutti_queue_messag
         return r;
     if (!message)
         r = guard_refuse(queue->comm, c.kind, c.site, "message is NULL");
-    return feed_leave(queue, r < 0 ? r : feed_look(queue, message, &c));
+    const struct feed_get get = { .message = message };
+    return call_leave(queue, &c, r < 0 ? r : call_get(queue, &c, &get, call));
 }
 
 /* ---- loans ---- */
@@ -176,7 +223,12 @@ int tutti_queue_loan_at(const char *site, tutti_queue *queue, size_t bytes, void
                   : guard_refuse(queue->comm, c.kind, c.site, "block is NULL");
     else
         *block = NULL;
-    return feed_leave(queue, r < 0 ? r : feed_loan(queue, bytes, block, &c));
+    if (r == 0) {
+        books_open(queue, &c);
+        r = feed_loan(queue, bytes, block, &c);
+        books_close(queue, &c);
+    }
+    return call_leave(queue, &c, r);
 }
 
 static int loan_refuse(tutti_queue *queue, const struct feed_call *c, const void *block,
@@ -196,10 +248,12 @@ int tutti_queue_put_loan_at(const char *site, tutti_queue *queue, void *block, s
     int r = call_enter(queue, KIND_QUEUE_PUT, site, call, &c);
     if (r < 0)
         return r;
-    r = feed_loan_put(queue, block, bytes, &c);
-    if (r == -EMSGSIZE || r == -ENOENT)
-        r = loan_refuse(queue, &c, block, bytes, r);
-    return feed_leave(queue, r);
+    struct feed_put put;
+    books_open(queue, &c);
+    r = feed_put_loan_of(queue, &put, block, bytes);
+    books_close(queue, &c);
+    r = r < 0 ? loan_refuse(queue, &c, block, bytes, r) : call_put(queue, &c, &put, 0, call);
+    return call_leave(queue, &c, r);
 }
 
 int tutti_queue_drop_loan_at(const char *site, tutti_queue *queue, void *block)
@@ -208,8 +262,10 @@ int tutti_queue_drop_loan_at(const char *site, tutti_queue *queue, void *block)
     int r = call_enter(queue, KIND_QUEUE_PUT, site, NULL, &c);
     if (r < 0)
         return r;
+    books_open(queue, &c);
     r = feed_loan_drop(queue, block);
-    return feed_leave(queue, r < 0 ? loan_refuse(queue, &c, block, 0, r) : 0);
+    books_close(queue, &c);
+    return call_leave(queue, &c, r < 0 ? loan_refuse(queue, &c, block, 0, r) : 0);
 }
 
 /* 0: a call without a site may go on. */
@@ -231,9 +287,12 @@ int tutti_queue_close(tutti_queue *queue)
 {
     CALLER_KEPT;
     int r = queue_check(queue);
-    if (r == 0)
-        feed_close(queue);
-    return r;
+    if (r < 0)
+        return r;
+    if (comm_callback == queue->comm)
+        return -EDEADLK;
+    feed_close(queue, feed_works_end);
+    return 0;
 }
 
 int tutti_queue_free(tutti_queue *queue)
@@ -247,7 +306,8 @@ int tutti_queue_free(tutti_queue *queue)
         return -EDEADLK;
     if (load_acquire32(&comm->engine.busy) || queue_under_way(comm))
         return -EBUSY;
-    feed_close(queue);
+    feed_close(queue, feed_works_end);
+    feed_works_leave(queue);
     feed_forget(comm);
     return tutti_comm_free(comm);
 }

@@ -7,6 +7,7 @@
 #include "api/world.h"
 
 #include "engine/fault.h"
+#include "engine/feed_work.h"
 #include "api/memory.h"
 #include "api/survivor.h"
 #include "engine/queue.h"
@@ -226,7 +227,7 @@ static int world_faults(struct tutti_comm *comm, struct text *why)
     return r;
 }
 
-static const struct pump *const world_pumps[] = { &queue_pump, &request_pump, NULL };
+static const struct pump *const world_pumps[] = { &queue_pump, &request_pump, &feed_pump, NULL };
 
 static int world_open_comm(struct world *world, struct text *why)
 {
@@ -303,7 +304,8 @@ static bool world_busy(struct world *world)
     bool busy = false;
     pthread_mutex_lock(&world->lock);
     for (struct tutti_comm *c = world->comms; c; c = c->next)
-        busy |= queue_under_way(c) || p2p_under_way(c) || load_acquire32(&c->engine.busy);
+        busy |= queue_under_way(c) || p2p_under_way(c) || feed_works(c)
+            || load_acquire32(&c->engine.busy);
     pthread_mutex_unlock(&world->lock);
     return busy;
 }

@@ -20,8 +20,7 @@ bool guard_nested(const struct tutti_comm *comm)
     if (!inside || inside->world != comm->world)
         return false;
     return inside == comm || comm == comm->world->whole
-        || (load_acquire32(&inside->watch.attention)
-            & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER));
+        || (load_acquire32(&inside->watch.attention) & ATTENTION_NESTED_ANY);
 }
 
 /* Takes the lock only in a thread's first call. After that, two threads that take turns on a comm
@@ -146,7 +145,7 @@ static int guard_broken(struct tutti_comm *comm)
 int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     uint32_t attention = load_acquire32(&comm->watch.attention);
-    if ((attention & (ATTENTION_NESTED | ATTENTION_NESTED_LETTER)) && comm_callback == comm) {
+    if ((attention & ATTENTION_NESTED_ANY) && comm_callback == comm) {
         comm_explain(comm,
                      "%s at %s: called from a callback on the same comm, which would wait for "
                      "itself",

@@ -47,17 +47,21 @@ void feed_report(struct tutti_queue *q, const struct feed_call *call, struct tex
              q->comm->watch.me, arena_site_text(q->comm->watch.arena, call->site));
 }
 
-static void feed_late(struct tutti_queue *q, const struct feed_call *call,
-                      const struct feed_wait *wait)
+int feed_late(struct tutti_queue *q, const struct feed_call *call, const struct feed_wait *wait)
 {
+    CALLER_KEPT;
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
     feed_report(q, call, &t);
     text_add(&t, "the deadline of ");
     text_add_duration(&t, (uint64_t)call->timeout_ns);
-    text_add(&t, " passed while it waited %s of rank %u: ", wait->what, wait->peer);
-    rollcall_whom(&t, &q->comm->watch, wait->peer);
+    if (wait) {
+        text_add(&t, " passed while it waited %s of rank %u: ", wait->what, wait->peer);
+        rollcall_whom(&t, &q->comm->watch, wait->peer);
+    } else
+        text_add(&t, " passed before those that were started before it had ended\n");
     comm_show(q->comm, &t);
+    return -ETIMEDOUT;
 }
 
 int feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer)
@@ -106,7 +110,7 @@ int feed_wait(struct tutti_queue *q, const struct feed_call *call, const struct 
     int r = timed_wait_sleep(&q->wait, wait->word, wait->seen, wait->sleeps, wait->peer,
                              wait->what);
     if (r == -ETIMEDOUT)
-        feed_late(q, call, wait);
+        return feed_late(q, call, wait);
     return r < 0 ? r : feed_stopped(q);
 }
 
@@ -153,6 +157,12 @@ void feed_came(struct tutti_queue *q)
 
 /* ---- calls ---- */
 
+int feed_step(struct tutti_queue *q, struct feed_task *task, struct feed_wait *wait)
+{
+    return task->call.kind == KIND_QUEUE_PUT ? feed_put_step(q, &task->put, &task->call, wait)
+                                             : feed_get_step(q, &task->get, &task->call, wait);
+}
+
 int feed_enter(struct tutti_queue *q)
 {
     uint32_t free = 0;
@@ -175,13 +185,18 @@ int feed_leave(struct tutti_queue *q, int result)
         q->waits = false;
         q->since = 0;
     }
+    return feed_out(q, result);
+}
+
+int feed_out(struct tutti_queue *q, int result)
+{
     store_release32(&q->inside, 0);                                  /* E100 release */
     return result;
 }
 
 /* The call under way may be about to sleep, and has a private word that nobody else's futex knows:
  * so it is woken until it has gone. */
-void feed_close(struct tutti_queue *q)
+void feed_close(struct tutti_queue *q, void (*end_works)(struct tutti_queue *q))
 {
     struct watch *w = &q->comm->watch;
     uint32_t no = 0;
@@ -189,12 +204,14 @@ void feed_close(struct tutti_queue *q)
         return;
     fence_full();                                                    /* E100 fence */
     for (uint32_t inside = 0; !swap_if32(&q->inside, &inside, 1); inside = 0) { /* E100 acquire */
+        end_works(q);                                /* the call may wait behind them */
         if (w->me != q->writer)
             w->ways->wake(w->ways->arg, low_half(&q->head->head), INT32_MAX);
         for (uint32_t p = 0; p < w->size && w->me == q->writer; p++)
             w->ways->wake(w->ways->arg, low_half(&q->head->readers[p].tail), INT32_MAX);
         nanosleep(&(struct timespec){ .tv_nsec = CLOSE_NS }, NULL);
     }
+    end_works(q);
     if (w->me == q->writer)
         feed_end(q);
     else
@@ -230,6 +247,7 @@ static void feed_free(struct tutti_queue *q)
 {
     if (q) {
         pthread_mutex_destroy(&q->lock);
+        pthread_mutex_destroy(&q->engine.lock);
         feed_loans_free(q);
         free(q->part);
         free(q->away);
@@ -237,10 +255,19 @@ static void feed_free(struct tutti_queue *q)
     }
 }
 
+/* The progress thread may be looking. */
+static void feed_known(struct tutti_comm *comm, struct tutti_queue *q)
+{
+    pthread_mutex_lock(&comm->world->lock);
+    comm->feed = q;
+    pthread_mutex_unlock(&comm->world->lock);
+}
+
 void feed_forget(struct tutti_comm *comm)
 {
-    feed_free(comm->feed);
-    comm->feed = NULL;
+    struct tutti_queue *q = comm->feed;
+    feed_known(comm, NULL);
+    feed_free(q);
 }
 
 static struct tutti_queue *feed_new(struct tutti_comm *comm, uint32_t writer, uint64_t room,
@@ -254,6 +281,9 @@ static struct tutti_queue *feed_new(struct tutti_comm *comm, uint32_t writer, ui
         return NULL;
     }
     pthread_mutex_init(&q->lock, NULL);
+    pthread_mutex_init(&q->engine.lock, NULL);
+    q->engine.last = &q->engine.first;
+    q->engine.ended_last = &q->engine.ended;
     q->comm = comm;
     q->writer = writer;
     q->flags = flags;
@@ -388,7 +418,7 @@ int feed_create(struct tutti_comm *parent, uint32_t site, uint32_t writer, uint6
     q->interrupt_arg = w->interrupt_arg;
     w->interrupt = NULL;                             /* ends a call here, and not the comm */
     w->warn_ns = w->me == writer ? w->warn_ns : -1;  /* a reader that idles is as it should be */
-    made->feed = q;
+    feed_known(made, q);
     *queue = q;
     return 0;
 }

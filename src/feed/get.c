@@ -85,7 +85,7 @@ void feed_away(struct tutti_queue *q)
 
 /* ---- what comes ---- */
 
-/* The writer waits for room that this rank holds, and this rank for the writer. */
+/* The writer lacks room that this rank holds, and this rank waits for the writer. */
 static int hold_stuck(struct tutti_queue *q, const struct feed_call *call)
 {
     CALLER_KEPT;
@@ -93,20 +93,21 @@ static int hold_stuck(struct tutti_queue *q, const struct feed_call *call)
     struct text t = TEXT_IN(room);
     feed_report(q, call, &t);
     text_add(&t,
-             "this rank holds %u messages that it has looked at, and the writer, rank %u, waits "
-             "for their room; release the oldest\n",
+             "this rank holds %u messages that it has looked at, and the writer, rank %u, has no "
+             "room but theirs; release the oldest\n",
              load_acquire32(&q->holds), q->writer);
     comm_show(q->comm, &t);
     return -EDEADLK;
 }
 
-static int record_await(struct tutti_queue *q, const struct feed_record *record,
-                        const struct feed_call *call)
+/* 0: a record is there. */
+static int record_look(struct tutti_queue *q, const struct feed_record *record,
+                       const struct feed_call *call, struct feed_wait *wait)
 {
     struct watch *w = &q->comm->watch;
     if (call->once)
         return -EAGAIN;
-    if (feed_glance(q, &record->stamp))
+    if (!call->behind && feed_glance(q, &record->stamp))
         return 0;
     bool gone = q->waits ? timed_wait_gone(&q->wait, q->writer)      /* E5: before its words */
                          : timed_wait_lost(w, q->writer, SLICE_BRIEF);
@@ -119,9 +120,9 @@ static int record_await(struct tutti_queue *q, const struct feed_record *record,
     uint64_t tail = load_relaxed64(&mine->tail);     /* relaxed: this rank's own, only moves on */
     if (load_acquire32(&q->holds) && load_acquire64(&mine->full) == tail)    /* E114 acquire */
         return load_acquire64(&record->stamp) ? 0 : hold_stuck(q, call);     /* E96 acquire */
-    const struct feed_wait wait = { &q->head->head, &q->head->readers[w->me].asleep, seen,
-                                    q->writer, &record->stamp, 1, "for a message, for a put" };
-    return feed_wait(q, call, &wait);
+    *wait = (struct feed_wait){ &q->head->head, &q->head->readers[w->me].asleep, seen, q->writer,
+                                &record->stamp, 1, "for a message, for a put" };
+    return FEED_WAITS;
 }
 
 static void part_drop(struct tutti_queue *q)
@@ -165,16 +166,17 @@ static int lent_find(struct tutti_queue *q, const struct feed_record *record, ui
     return 0;
 }
 
-/* Waits for a whole message. */
-static int front_await(struct tutti_queue *q, struct front *f, const struct feed_call *call)
+/* 0: a whole message is there. */
+static int front_find(struct tutti_queue *q, struct front *f, const struct feed_call *call,
+                      struct feed_wait *wait)
 {
     while (!q->part || q->part_got < q->part_bytes) {
         const struct feed_record *record = feed_record_at(q, q->at);
         uint64_t end = load_acquire64(&record->stamp);               /* E96 acquire */
         int r = 0;
         if (!end) {
-            r = record_await(q, record, call);
-            if (r < 0)
+            r = record_look(q, record, call, wait);
+            if (r)
                 return r;
             continue;
         }
@@ -211,46 +213,59 @@ static void front_over(struct tutti_queue *q, const struct front *f)
     feed_count(&q->bytes, f->bytes);
 }
 
-int feed_get(struct tutti_queue *q, void *buf, size_t *bytes, const struct feed_call *call)
+static int front_copy(struct tutti_queue *q, const struct front *f, void *buf, size_t *bytes)
 {
-    struct front f;
-    int r = front_await(q, &f, call);
-    if (r < 0)
-        return r;
-    bool fits = f.bytes <= *bytes;
-    *bytes = f.bytes;
+    bool fits = f->bytes <= *bytes;
+    *bytes = f->bytes;
     if (!fits)
         return -EMSGSIZE;
-    if (f.bytes)
-        memcpy(buf, f.data, f.bytes);
-    front_over(q, &f);
-    if (f.part)
+    if (f->bytes)
+        memcpy(buf, f->data, f->bytes);
+    front_over(q, f);
+    if (f->part)
         part_drop(q);
     else
-        get_past(q, f.end);
+        get_past(q, f->end);
     return 0;
 }
 
-int feed_look(struct tutti_queue *q, tutti_queue_message *message, const struct feed_call *call)
+static int front_show(struct tutti_queue *q, const struct front *f, tutti_queue_message *message)
 {
-    struct front f;
-    int r = front_await(q, &f, call);
-    if (r < 0)
-        return r;
-    *message = (tutti_queue_message){ .data = f.data, .bytes = f.bytes };
-    if (f.part) {
+    *message = (tutti_queue_message){ .data = f->data, .bytes = f->bytes };
+    if (f->part) {
         q->part = NULL;
         part_drop(q);
-    } else if (!(message->hold = hold_take(q, f.end))) {
-        char *copy = malloc(f.bytes ? f.bytes : 1);
+    } else if (!(message->hold = hold_take(q, f->end))) {
+        char *copy = malloc(f->bytes ? f->bytes : 1);
         message->data = copy;
         if (!copy)
             return -ENOMEM;
-        memcpy(copy, f.data, f.bytes);
-        get_past(q, f.end);
+        memcpy(copy, f->data, f->bytes);
+        get_past(q, f->end);
     }
-    front_over(q, &f);
+    front_over(q, f);
     return 0;
+}
+
+int feed_get_step(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call,
+                  struct feed_wait *wait)
+{
+    struct front f = { NULL, 0, 0, false };
+    int r = front_find(q, &f, call, wait);
+    if (r)
+        return r;
+    return get->message ? front_show(q, &f, get->message)
+                        : front_copy(q, &f, get->buf, get->bytes);
+}
+
+int feed_get(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call)
+{
+    struct feed_wait wait;
+    int r;
+    while ((r = feed_get_step(q, get, call, &wait)) == FEED_WAITS)
+        if ((r = feed_wait(q, call, &wait)) < 0)
+            return r;
+    return r;
 }
 
 void feed_release(struct tutti_queue *q, tutti_queue_message *message)

@@ -66,7 +66,7 @@ static struct feed_loan *loan_new(struct tutti_queue *q, size_t bytes, int *erro
     return q->loans = loan;
 }
 
-int feed_loan_take(struct tutti_queue *q, size_t bytes, void **block,
+int feed_loan_take(struct tutti_queue *q, size_t bytes, struct feed_loan **taken,
                    const struct feed_call *call)
 {
     CALLER_KEPT;
@@ -81,13 +81,16 @@ int feed_loan_take(struct tutti_queue *q, size_t bytes, void **block,
     if (!loan)
         return r;
     loan->state = LOAN_OUT;
-    *block = loan->at;
+    *taken = loan;
     return 0;
 }
 
 int feed_loan(struct tutti_queue *q, size_t bytes, void **block, const struct feed_call *call)
 {
-    int r = feed_loan_take(q, bytes, block, call);
+    struct feed_loan *loan;
+    int r = feed_loan_take(q, bytes, &loan, call);
+    if (r == 0)
+        *block = loan->at;
     if (r != -ENOSPC && r != -ENOMEM)
         return r;
     char room[REPORT_TEXT];
@@ -109,19 +112,12 @@ static struct feed_loan *loan_out(struct tutti_queue *q, const void *block)
     return loan;
 }
 
-int feed_loan_put(struct tutti_queue *q, const void *block, size_t bytes,
-                  const struct feed_call *call)
+int feed_put_loan_of(struct tutti_queue *q, struct feed_put *put, const void *block, size_t bytes)
 {
     struct feed_loan *loan = loan_out(q, block);
     if (!loan || bytes > loan->room)
         return loan ? -EMSGSIZE : -ENOENT;
-    int r = feed_readers(q, call);
-    if (r == 0)
-        r = feed_put_place(q, (uint64_t)(loan->at - q->comm->world->arena.base), bytes, call);
-    if (r < 0)
-        return r;
-    loan->state = LOAN_PUT;
-    loan->end = q->at;
+    *put = (struct feed_put){ .loan = loan, .all = bytes };
     return 0;
 }
 

@@ -8,23 +8,21 @@
 #include <errno.h>
 #include <string.h>
 
-/* What is left to be copied of a message. */
-struct cursor { const void *const *part; const size_t *bytes; size_t done; };
-
-static void cursor_copy(struct cursor *c, char *to, uint64_t bytes)
+/* Copies the next `bytes` of the message. */
+static void put_copy(struct feed_put *put, char *to, uint64_t bytes)
 {
     while (bytes) {
-        size_t n = *c->bytes - c->done;
+        size_t n = *put->bytes - put->done;
         n = n < bytes ? n : bytes;
         if (n)
-            memcpy(to, (const char *)*c->part + c->done, n);
+            memcpy(to, (const char *)*put->part + put->done, n);
         to += n;
         bytes -= n;
-        c->done += n;
-        if (c->done == *c->bytes) {
-            c->part++;
-            c->bytes++;
-            c->done = 0;
+        put->done += n;
+        if (put->done == *put->bytes) {
+            put->part++;
+            put->bytes++;
+            put->done = 0;
         }
     }
 }
@@ -90,8 +88,27 @@ static bool room_is(const struct tutti_queue *q, uint64_t need)
     return q->at + need + FEED_STEP - q->least <= q->room;
 }
 
-/* Waits until `need` bytes, and those of the next stamp, are free. */
-static int room_await(struct tutti_queue *q, uint64_t need, const struct feed_call *call)
+/* Tells reader p, if it waits for a message, that what it holds is the room that the next one
+ * lacks. 0, or the tail that stands for that. */
+static void full_set(struct tutti_queue *q, uint32_t p, uint64_t tail)
+{
+    if (q->full && q->full != p + 1)
+        feed_full_over(q);
+    q->full = p + 1;
+    store_release64(&q->head->readers[p].full, tail);                /* E114 release */
+}
+
+void feed_full_over(struct tutti_queue *q)
+{
+    if (q->full)
+        /* relaxed: E114; nothing is read by it */
+        store_relaxed64(&q->head->readers[q->full - 1].full, FEED_AWAY);
+    q->full = 0;
+}
+
+/* 0: `need` bytes, and those of the next stamp, are free. */
+static int room_find(struct tutti_queue *q, uint64_t need, const struct feed_call *call,
+                     struct feed_wait *wait)
 {
     while (!room_is(q, need)) {
         uint32_t p;
@@ -100,26 +117,25 @@ static int room_await(struct tutti_queue *q, uint64_t need, const struct feed_ca
             return r;
         if (room_is(q, need))
             break;
-        if (call->once)
-            return -EAGAIN;
         struct feed_reader *reader = &q->head->readers[p];
         bool gone = q->waits && timed_wait_gone(&q->wait, p);        /* E5: before its word */
         uint64_t seen = load_acquire64(&reader->tail);               /* E98 acquire */
         if (seen != q->least)
             continue;
-        if (gone)
+        if (gone) {
             r = reader_gone(q, p, call);
-        else {
-            store_release64(&reader->full, seen);                    /* E114 release */
-            uint64_t value = q->at + need + FEED_STEP - q->room;
-            const struct feed_wait wait = { &reader->tail, &reader->awaited, seen, p,
-                                            &reader->tail, value, "for room, for a get" };
-            r = feed_wait(q, call, &wait);
+            if (r < 0)
+                return r;
+            continue;
         }
-        store_relaxed64(&reader->full, FEED_AWAY);       /* relaxed: E114; nothing is read by it */
-        if (r < 0)
-            return r;
+        full_set(q, p, seen);
+        if (call->once)
+            return -EAGAIN;
+        *wait = (struct feed_wait){ &reader->tail, &reader->awaited, seen, p, &reader->tail,
+                                    q->at + need + FEED_STEP - q->room, "for room, for a get" };
+        return FEED_WAITS;
     }
+    feed_full_over(q);
     feed_came(q);
     return 0;
 }
@@ -151,20 +167,21 @@ static void head_set(struct tutti_queue *q)
     feed_wake(q, &q->head->head);
 }
 
-static int record_put(struct tutti_queue *q, struct cursor *c, enum feed_kind kind, uint64_t left,
-                      const struct feed_call *call)
+static int record_put(struct tutti_queue *q, struct feed_put *put, enum feed_kind kind,
+                      const struct feed_call *call, struct feed_wait *wait)
 {
-    uint64_t most = kind == FEED_WHOLE ? q->whole : q->piece;
+    uint64_t left = put->left, most = kind == FEED_WHOLE ? q->whole : q->piece;
     uint64_t data = left < most ? left : most, bytes = feed_record_bytes(data);
     uint64_t end = q->room - (q->at & (q->room - 1)), fill = bytes > end ? end : 0;
-    int r = room_await(q, fill + bytes, call);
-    if (r < 0)
+    int r = room_find(q, fill + bytes, call, wait);
+    if (r)
         return r;
     if (fill)
         record_set(q, FEED_FILL, 0, fill);
-    cursor_copy(c, feed_record_at(q, q->at)->data, data);
+    put_copy(put, feed_record_at(q, q->at)->data, data);
     record_set(q, kind, left, bytes);
     head_set(q);
+    put->left -= data;
     return 0;
 }
 
@@ -182,61 +199,93 @@ int feed_readers(struct tutti_queue *q, const struct feed_call *call)
     return r < 0 ? r : readers_least(q, call, &about);
 }
 
-int feed_put_place(struct tutti_queue *q, uint64_t place, uint64_t bytes,
-                   const struct feed_call *call)
+/* A record that says where the message lies. */
+static int place_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+                     struct feed_wait *wait)
 {
-    int r = room_await(q, FEED_STEP, call);
-    if (r < 0)
+    uint64_t place = (uint64_t)(put->loan->at - q->comm->world->arena.base);
+    int r = room_find(q, FEED_STEP, call, wait);
+    if (r)
         return r;
     memcpy(feed_record_at(q, q->at)->data, &place, sizeof place);
-    record_set(q, FEED_LENT, bytes, FEED_STEP);
+    record_set(q, FEED_LENT, put->all, FEED_STEP);
     head_set(q);
-    feed_count(&q->messages, 1);
-    feed_count(&q->bytes, bytes);
+    put->loan->state = LOAN_PUT;
+    put->loan->end = q->at;
     return 0;
 }
 
-/* -ENOSPC, -ENOMEM: there is no memory for a loan. */
-static int put_by_loan(struct tutti_queue *q, struct cursor c, uint64_t bytes,
-                       const struct feed_call *call)
+/* A long message is copied into a loan, if there is memory for one. */
+static int put_begin(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call)
 {
-    void *block;
-    int r = feed_loan_take(q, bytes, &block, call);
-    if (r < 0)
-        return r;
-    cursor_copy(&c, block, bytes);
-    r = feed_loan_put(q, block, bytes, call);
-    if (r < 0)
-        feed_loan_drop(q, block);
+    int r = put->loan ? feed_readers(q, call) : readers_live(q, call);
+    if (r == 0 && !put->loan && put->all > q->whole && put->all >= FEED_LENT_FROM) {
+        r = feed_loan_take(q, put->all, &put->loan, call);
+        if (r == 0)
+            put_copy(put, put->loan->at, put->all);
+        put->own = r == 0;
+        r = r == -ENOSPC || r == -ENOMEM ? 0 : r;
+    }
+    put->left = put->all;
+    put->begun = r == 0;
     return r;
 }
 
-int feed_put(struct tutti_queue *q, const void *const part[], const size_t bytes[], int parts,
-             const struct feed_call *call)
+static int put_on(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+                  struct feed_wait *wait)
 {
-    struct cursor c = { part, bytes, 0 };
-    uint64_t all = 0;
-    for (int i = 0; i < parts; i++)
-        all += bytes[i];
-    int r = readers_live(q, call);
-    if (r < 0)
+    int r = put->begun ? 0 : put_begin(q, put, call);
+    if (r)
         return r;
-    if (all > q->whole && all >= FEED_LENT_FROM) {
-        r = put_by_loan(q, c, all, call);
-        if (r != -ENOSPC && r != -ENOMEM)
-            return r;
-        r = 0;
-    }
-    if (all <= q->whole)
-        r = record_put(q, &c, FEED_WHOLE, all, call);
+    if (put->loan)
+        return place_put(q, put, call, wait);
+    if (put->all <= q->whole)
+        return record_put(q, put, FEED_WHOLE, call, wait);
     /* given up in the middle, it stays unfinished: the next message begins with another kind */
-    for (uint64_t left = all; all > q->whole && left && r == 0;) {
-        r = record_put(q, &c, left == all ? FEED_FIRST : FEED_MORE, left, call);
-        left -= left < q->piece ? left : q->piece;
-    }
-    if (r == 0) {
+    while (put->left && r == 0)
+        r = record_put(q, put, put->left == put->all ? FEED_FIRST : FEED_MORE, call, wait);
+    return r;
+}
+
+void feed_put_end(struct tutti_queue *q, struct feed_put *put, int result)
+{
+    if (result == 0) {
         feed_count(&q->messages, 1);
-        feed_count(&q->bytes, all);
+        feed_count(&q->bytes, put->all);
+        return;
+    }
+    if (put->loan)
+        put->loan->state = put->own ? LOAN_IDLE : LOAN_OUT;
+    if (result != -EAGAIN)                           /* else it may be tried again soon */
+        feed_full_over(q);
+}
+
+int feed_put_step(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+                  struct feed_wait *wait)
+{
+    int r = put_on(q, put, call, wait);
+    if (r != FEED_WAITS)
+        feed_put_end(q, put, r);
+    return r;
+}
+
+void feed_put_of(struct feed_put *put, const void *const part[], const size_t bytes[], int parts)
+{
+    *put = (struct feed_put){ .part = part, .bytes = bytes };
+    for (int i = 0; i < parts; i++)
+        put->all += bytes[i];
+}
+
+int feed_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call)
+{
+    struct feed_wait wait;
+    int r;
+    while ((r = feed_put_step(q, put, call, &wait)) == FEED_WAITS) {
+        r = feed_wait(q, call, &wait);
+        if (r < 0) {
+            feed_put_end(q, put, r);
+            return r;
+        }
     }
     return r;
 }

@@ -92,8 +92,9 @@ struct watch {
 
 enum attention {
     ATTENTION_BROKEN = 1, ATTENTION_WORK = 2, ATTENTION_FAULT = 4, ATTENTION_ADRIFT = 16,
-    /* a thread is in `done`, of a collective, of a send or receive */
-    ATTENTION_NESTED = 32, ATTENTION_NESTED_LETTER = 64
+    /* a thread is in `done`, of a collective, of a send or receive, of a queue's call */
+    ATTENTION_NESTED = 32, ATTENTION_NESTED_LETTER = 64, ATTENTION_NESTED_FEED = 128,
+    ATTENTION_NESTED_ANY = ATTENTION_NESTED | ATTENTION_NESTED_LETTER | ATTENTION_NESTED_FEED
 };
 enum gone { GONE_NO, GONE_DIED, GONE_LEFT };
 

@@ -211,11 +211,52 @@ static int body_stuck(tutti_comm *world, int rank)
     return tutti_queue_free(q);
 }
 
+/* So it is where the writer does not wait. When the writer has found room, nothing is left of that:
+   the reader waits again. */
+static int body_refused(tutti_comm *world, int rank)
+{
+    struct tutti_queue *q;
+    unsigned char bytes[900] = { 0 };
+    tutti_queue_message m;
+    tutti_call soon = { .timeout_ms = 30 };
+    size_t room = sizeof bytes;
+    CHECK_IS(feed_create(world, 0, 0, ROOM, TUTTI_QUEUE_REFUSE, 0, &q), 0);
+    if (rank == 0) {
+        int r, puts = 0;
+        while ((r = tutti_queue_put(q, bytes, sizeof bytes, NULL)) == 0)
+            puts++;
+        CHECK_IS(r, -EAGAIN);
+        page->number[0] = (uint64_t)puts;
+        ranks_say(FULL, 1);
+        CHECK_IS(ranks_await(GO, 1), 0);
+        CHECK_IS(tutti_queue_put(q, "small", 5, NULL), 0);
+        ranks_say(FULL, 2);
+        CHECK_IS(ranks_await(GO, 2), 0);
+    } else {
+        CHECK_IS(ranks_await(FULL, 1), 0);
+        CHECK_IS(tutti_queue_look(q, &m, NULL), 0);
+        for (uint64_t n = 1; n < page->number[0]; n++)
+            CHECK_IS(tutti_queue_get(q, bytes, &room, NULL), 0);
+        CHECK_IS(tutti_queue_get(q, bytes, &room, NULL), -EDEADLK);
+        CHECK(ranks_explain(tutti_queue_comm(q), "holds"));
+        ranks_say(GO, 1);
+        CHECK_IS(ranks_await(FULL, 2), 0);
+        room = sizeof bytes;
+        CHECK_IS(tutti_queue_get(q, bytes, &room, NULL), 0);
+        CHECK_IS(room, 5);
+        CHECK_IS(tutti_queue_get(q, bytes, &room, &soon), -ETIMEDOUT);
+        CHECK_IS(tutti_queue_release(q, &m), 0);
+        ranks_say(GO, 2);
+    }
+    return tutti_queue_free(q);
+}
+
 static void test_holds(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run_either(3, body_holds), 0);
     assert_int_equal(ranks_run_either(2, body_stuck), 0);
+    assert_int_equal(ranks_run_either(2, body_refused), 0);
 }
 
 static int loans_of(const struct tutti_queue *q)
@@ -469,8 +510,7 @@ static int stop_at_once(void *arg)
 static int body_misuse(tutti_comm *world, int rank)
 {
     tutti_queue *q = NULL;
-    tutti_work *work = NULL;
-    tutti_call with_work = { .work = &work }, unknown = { .flags = 8 };
+    tutti_call unknown = { .flags = 8 };
     tutti_queue_options odd = { .flags = 4 }, own = { .room = rank ? 4096 : 8192 };
     tutti_queue_message m;
     size_t room = 0;
@@ -490,7 +530,6 @@ static int body_misuse(tutti_comm *world, int rank)
         CHECK_IS(tutti_queue_get(q, NULL, &room, NULL), -EINVAL);
         CHECK(ranks_explain(tutti_queue_comm(q), "the writer"));
         CHECK_IS(tutti_queue_put(q, NULL, 1, NULL), -EINVAL);
-        CHECK_IS(tutti_queue_put(q, "x", 1, &with_work), -EINVAL);
         CHECK_IS(tutti_queue_put(q, "x", 1, &unknown), -EINVAL);
         CHECK_IS(tutti_queue_put(q, NULL, 0, NULL), 0);
     } else {
