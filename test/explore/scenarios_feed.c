@@ -211,6 +211,48 @@ static void check_closed(void)
         explore_wrong("the get of a closed end gave %d", note[0].result[1]);
 }
 
+/* Rank 0 has its calls under way: its own thread and the progress thread make the steps. They are
+ * two gets, or as many puts as have room, and one more, of which the reader reads one. */
+static void feeds_works(int rank, tutti_comm *world, bool gets)
+{
+    tutti_queue_options options = { .room = ROOM };
+    tutti_queue *q;
+    tutti_work *work[FULL + 1] = { NULL };
+    char bytes[FULL + 1][BYTES_MOST] = { { 0 } };
+    size_t room[FULL + 1] = { BYTES_MOST, BYTES_MOST };
+    int calls = gets ? 2 : FULL + 1;
+    int r = tutti_queue_create_at("explore", world, gets, &options, &q);
+    explore_note(rank, 0, r);
+    for (int k = 0; k < calls && rank == 0 && r == 0; k++) {
+        tutti_call call = { .work = &work[k] };
+        r = gets ? tutti_queue_get_at("explore", q, bytes[k], &room[k], &call)
+                 : tutti_queue_put_at("explore", q, bytes[k], bytes_of(0), &call);
+    }
+    for (int k = 0; k < calls && work[k]; k++) {
+        int s = tutti_wait_at("explore", work[k], -1);
+        if (s == 0 && r < 0)
+            explore_wrong("call %d went well behind one that gave %d", k, r);
+        if (s == 0 && gets)
+            compare(rank, k, bytes[k], room[k]);
+        r = r == 0 ? s : r;
+    }
+    if (rank == 1 && r == 0)
+        r = gets ? puts_all(q, 0, 2) : tutti_queue_get_at("explore", q, bytes[0], &room[0], NULL);
+    explore_note(rank, 1, r);
+    meets(world);
+}
+
+static void feeds_gets(int rank, tutti_comm *world) { feeds_works(rank, world, true); }
+static void feeds_puts(int rank, tutti_comm *world) { feeds_works(rank, world, false); }
+
+static void check_works(void)
+{
+    for (int p = 0; p < 2; p++)
+        if (note[p].there[1] && !explore_killed[p] && note[p].result[1] != 0
+            && (note[p].result[1] != -EOWNERDEAD || !explore_any_killed()))
+            explore_wrong("rank %d: %d", p, note[p].result[1]);
+}
+
 static void feeds(int rank, tutti_comm *world) { queue_of(rank, world, false); }
 static void feeds_held(int rank, tutti_comm *world) { queue_of(rank, world, true); }
 
@@ -259,4 +301,17 @@ const struct scenario scenario_feed_full = {
 const struct scenario scenario_feed_close = {
     .name = "feed_close", .ranks = 2, .helpers = 1, .body = feeds_closed, .helper = closes,
     .check = check_closed, .preemptions = 2, .memory = MEMORY_TSO, .own_ends = true
+};
+const struct scenario scenario_feed_gets = {
+    .name = "feed_gets", .ranks = 2, .helpers = 1, .threads = true, .body = feeds_gets,
+    .check = check_works, .preemptions = 2, .own_ends = true
+};
+const struct scenario scenario_feed_gets_events = {
+    .name = "feed_gets_events", .ranks = 2, .helpers = 1, .threads = true, .body = feeds_gets,
+    .check = check_works, .preemptions = 1, .preemptions_event = 1, .events = EVENTS,
+    .own_ends = true
+};
+const struct scenario scenario_feed_puts = {
+    .name = "feed_puts", .ranks = 2, .helpers = 1, .threads = true, .body = feeds_puts,
+    .check = check_works, .preemptions = 2, .own_ends = true
 };
