@@ -62,6 +62,8 @@ function hunk_ends(    at, i, mark, before) {
 FILENAME == ARGV[1] { line[++lines] = $0; next }
 
 FNR == 1 {
+    if (in_hunk)
+        fail("a hunk of the patch before does not end")
     name = FILENAME
     sub(/.*\//, "", name)
     sub(/[.]patch$/, "", name)
