@@ -291,6 +291,7 @@ static struct tutti_queue *feed_new(struct tutti_comm *comm, uint32_t writer, ui
     q->whole = room / 4 - FEED_RECORD;
     q->piece = (room / 16 > FEED_STEP ? room / 16 : FEED_STEP) - FEED_RECORD;
     q->at = q->least = start;
+    q->clear = start + FEED_STEP;
     q->left = comm->watch.size - 1;
     q->first = 1;
     q->pace.soon = comm->world->yield_ticks / SOON_OF_YIELDS;

@@ -97,6 +97,7 @@ struct tutti_queue {
     shared64 messages, bytes, waited, sleeps, wakes;         /* figures, of this thread */
     /* the writer's */
     uint64_t least;                    /* no reader is behind this */
+    uint64_t clear;                    /* from `at` to here all stamps are 0 */
     uint32_t about;                    /* the reader waited for; of the thread that closes, too */
     uint32_t left;                     /* readers that have not closed, and live */
     uint32_t full;                     /* 1 + the reader whose `full` is set; 0: none */

@@ -17,7 +17,11 @@ enum {
     PUT = 0, MADE = 1
 };
 
-static size_t bytes_of(int n) { return n == PIECES ? BYTES_MOST : 8; }
+/* Where one is held, each third record is of two lines. */
+static size_t bytes_of(int n)
+{
+    return n == PIECES || (n > HELD && n % 3 == 0) ? BYTES_MOST : 8;
+}
 
 static void fill(char *bytes, int n)
 {
