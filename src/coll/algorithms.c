@@ -123,6 +123,13 @@ const struct algorithm algorithm_table[] = {
       .advance = pipeline_reduce_advance,
       .direct = true,
       .help = DIRECT_HELP },
+    /* Its result is written once, and no sum goes through a slot. It wins between two ranks, where
+     * the root would fold half of it anyway. */
+    { .name = "rooted",
+      .kind = KIND_REDUCE,
+      .most = SIZE_MAX,
+      .advance = pipeline_move_advance,
+      .help = "queues of chunks, the root folds all of it; any size" },
 
     /* All_reduce. Eager takes one wait, one copy in and N reads: it is the fastest for sizes that
      * fit the caches. Above that the pipeline does less work per rank. The lines stay unchanged

@@ -15,7 +15,7 @@ enum {
     ALGORITHM_OP_CREATE,               /* no rule chooses it */
     ALGORITHM_FIRST,                   /* from here on: those that rules choose from */
     ALGORITHM_BARRIER_FLAGS = ALGORITHM_FIRST,
-    ALGORITHM_ALL_REDUCE_INLINE = 11,
+    ALGORITHM_ALL_REDUCE_INLINE = 12,
     ALGORITHM_ALL_REDUCE_EAGER
 };
 

@@ -178,9 +178,10 @@ static void coll_fold_blocks(struct coll *c, void *slot, bool streamed, void *re
     c->fold.ticks += clock_tick() - began;
 }
 
-void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count,
+                   size_t least)
 {
-    if (COPY_STREAMS && c->stream.on && c->fold.kernel && c->bytes >= FOLD_STREAM_LEAST)
+    if (COPY_STREAMS && c->stream.on && c->fold.kernel && c->bytes >= least)
         coll_fold_blocks(c, NULL, false, to, from, n, count);
     else
         coll_fold(c, to, from, n, count);

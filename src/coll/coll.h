@@ -195,9 +195,11 @@ void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);
 /* Folds from[0 … n-1], the contributions of ranks 0 … n-1, in that order. Timed. In the default
  * floating-point modes. */
 void coll_fold(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
-/* The same for results too large for a cache: past the caches if c->stream.on. */
+/* The same for results too large for a cache: past the caches if c->stream.on and the operation has
+   at least `least` bytes. */
 enum { FOLD_STREAM_LEAST = 64 << 20 };
-void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
+void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count,
+                   size_t least);
 /* The same into a slot that peers have read, and, where there is one, into a result; by the fastest
  * of three ways (base/tuner.h). */
 enum { FOLD_BLOCK = 16384, FOLD_STAGED_LEAST = TINY(16385, 32) };

@@ -4,6 +4,7 @@
 
 static const unsigned table[KIND_COUNT] = {
     [KIND_BROADCAST] = PARTS_ROOT_GIVES,
+    [KIND_REDUCE] = PARTS_ROOT_TAKES | PARTS_FOLD,
     [KIND_REDUCE_SCATTER] = PARTS_EACH | PARTS_FOLD,
     [KIND_REDUCE_SCATTER_V] = PARTS_EACH | PARTS_FOLD | PARTS_UNEVEN,
     [KIND_ALL_GATHER] = 0,
@@ -45,7 +46,7 @@ struct extent parts_extent(const struct tutti_comm *comm, const struct coll *c, 
     struct extent e = { block * (how & PARTS_EACH ? size : 1), block * (takes_all ? size : 1) };
     if ((how & PARTS_ROOT_GIVES) && !at_root)
         e.sent = 0;
-    if (((kind == KIND_REDUCE || (how & PARTS_ROOT_TAKES)) && !at_root)
+    if (((how & PARTS_ROOT_TAKES) && !at_root)
         || (kind == KIND_BROADCAST && at_root) || kind == KIND_SAME)
         e.taken = 0;
     if (kind == KIND_EXSCAN && comm->watch.me == 0)
@@ -139,7 +140,7 @@ struct even parts_even(enum kind kind, const struct watch *w, uint32_t root, siz
         keeps = each && me == root;
     } else if (how & PARTS_ROOT_TAKES) {
         gives = me != root;
-        keeps = me == root;
+        keeps = keeps && me == root;
         takes = takes && me == root;
     } else if (how & PARTS_LOWER)
         gives = me + 1 < size;

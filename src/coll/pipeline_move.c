@@ -85,7 +85,8 @@ static bool move_staged(const struct coll *c, uint32_t to, uint64_t round)
  * the buffer. */
 static bool move_own_staged(const struct coll *c)
 {
-    return c->gpu.mover && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD;
+    return c->gpu.mover && parts_takes(c)
+        && (parts_how(c) & (PARTS_FOLD | PARTS_STRICT)) == PARTS_FOLD;
 }
 
 static bool move_slot_idle(const struct coll *c, uint64_t round)
@@ -343,7 +344,7 @@ static int move_open(struct coll *c)
         move_fill_rows(c);
     else
         pipeline_publish_places(c);
-    size_t taken = (how & PARTS_FOLD) || !parts_takes(c) ? 0
+    size_t taken = ((how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES)) || !parts_takes(c) ? 0
         : how & PARTS_UNEVEN ? c->lists.most * c->width
         : bytes;
     stream_choose(c, taken,

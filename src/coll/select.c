@@ -24,7 +24,7 @@ const char select_default[] =
     "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
     "same:-inf=inline;"
     "broadcast/two:-88=inline,-256k=eager,-inf=pipelined;"
-    "reduce/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "reduce/two:-88=inline,-256k=eager,-16m=rooted,-inf=pipelined;"
     "all_reduce/two:-88=inline,-256k=eager,-inf=pipelined;"
     "reduce_scatter/two:-88=inline,-256k=eager,-inf=pipelined;"
     "all_gather/two:-88=inline,-256k=eager,-inf=pipelined;"

@@ -34,9 +34,12 @@ static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, cha
         from[p] = spot.far ? cma_stretch(c, p) : spot.at;
     }
     char *to = parts_recv(c, me) + first * c->width;
-    coll_fold(c, scratch ? scratch : to, from, ranks, n);
-    if (scratch)
-        coll_copy_out(c, to, scratch, n * c->width);
+    if (!scratch) {
+        coll_fold_out(c, to, from, ranks, n, STREAM_LEAST);
+        return DONE;
+    }
+    coll_fold(c, scratch, from, ranks, n);
+    coll_copy_out(c, to, scratch, n * c->width);
     return DONE;
 }
 

@@ -88,7 +88,7 @@ static void test_folds(void **state)
             memset(streamed, 0xee, ROOM);
             coll_fold(&c, plain + 8, from, RANKS, counts[n]);
             c.stream.on = true;
-            coll_fold_out(&c, streamed + 8, from, RANKS, counts[n]);
+            coll_fold_out(&c, streamed + 8, from, RANKS, counts[n], FOLD_STREAM_LEAST);
             assert_memory_equal(plain, streamed, ROOM);
         }
 }

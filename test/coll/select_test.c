@@ -142,6 +142,10 @@ static void some_comms(void **state)
     CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, 256 << 10, "eager");
     CHOSEN(KIND_ALL_REDUCE, COMMS_TWO, (256 << 10) + 1, "pipelined");
     CHOSEN(KIND_ALL_REDUCE, COMMS_OTHER, 256 << 10, "pipelined");
+    CHOSEN(KIND_REDUCE, COMMS_TWO, 256 << 10, "eager");
+    CHOSEN(KIND_REDUCE, COMMS_TWO, (256 << 10) + 1, "rooted");
+    CHOSEN(KIND_REDUCE, COMMS_TWO, (16 << 20) + 1, "pipelined");
+    CHOSEN(KIND_REDUCE, COMMS_OTHER, (256 << 10) + 1, "pipelined");
     CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, 256 << 10, "eager");
     CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, (256 << 10) + 1, "pipelined");
     CHOSEN(KIND_SCAN, COMMS_TWO, 65537, "pipelined");

@@ -45,6 +45,7 @@ static const struct scene {
     { "broadcast eager", "broadcast:-inf=eager", BROADCAST, 8000 },
     { "reduce pipeline", "reduce:-inf=pipelined", REDUCE, 200000 },
     { "reduce eager", "reduce:-inf=eager", REDUCE, 4000 },
+    { "reduce rooted", "reduce:-inf=rooted", REDUCE, 200000 },
 };
 enum {
     SCENES = sizeof scenes / sizeof scenes[0],
