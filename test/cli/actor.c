@@ -8,7 +8,8 @@
  *                              that it finds many of them at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
  *                              absence and exit with 1
- *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
+ *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0,
+ *                              however long it takes: they ignore SIGTERM
  *   actor differ RANK HOW      three collectives and a message; then RANK calls by HOW: kind (a
  *                              barrier), size, type, missing (nothing, and sleeps); the others
  *                              all_reduce. silent: RANK sleeps before it has called anything
@@ -123,6 +124,7 @@ static int play_lose(int rank, const char *how, size_t memory)
 static int play_shrink(int rank, const char *how)
 {
     tutti_comm *world, *left;
+    signal(SIGTERM, SIG_IGN);
     if (tutti_init(&world, NULL) < 0) return stop(NULL);
     if (tutti_barrier(world, NULL) < 0) return stop(world);
     if (tutti_rank(world) == rank) end_by(how);

@@ -34,7 +34,11 @@ prints "$box"
 quiet
 [ "$(stat -c %a "$box")" = 600 ] || fail "a box that others may read"
 look ps "$pid"
-same() { grep -vE '^(job|  since)' "$here/out" | sed 's/ for .*//; s/, [0-9]* % CPU.*//'; }
+# Where a line is wrapped depends on how many digits its times have.
+same() {
+  grep -vE '^(job|  since)' "$here/out" | sed ':all; N; $!b all; s/\n  */ /g' |
+    sed 's/ for .*//; s/, [0-9]* % CPU.*//'
+}
 same >"$here/live"
 look ps "$box"
 exits 0 "of a box of a job that is well"

@@ -21,7 +21,7 @@ grep -q 'MADV_WIPEONFORK *no' <<<"$said" && grep -q 'robust mutexes *yes' <<<"$s
   lost "this is another gVisor: $said"
 said=$(inside "$TUTTI_BUILD/tutti" run -n 2 "$TUTTI_BUILD/examples/mean") || lost "mean: $said"
 grep -q 'rank 1: .* -> sum' <<<"$said" || lost "mean: $said"
-for test in ${TUTTI_TEST_GVISOR:-api_caller}; do
+for test in ${TUTTI_TEST_GVISOR:-api_caller os_futex os_process_mark}; do
   [ -x "$tests/test_$test" ] || continue
   said=$(inside "$tests/test_$test")
   case $? in

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -122,6 +123,22 @@ static bool vm_read(void)
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof to && to == 1;
 }
 
+/* What tells a process from another one with its number: its pid namespace, a descriptor. */
+static bool same_namespace(void *number)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == *(ino_t *)number;
+}
+
+static bool identity(void)
+{
+    struct stat st;
+    int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && stat("/proc/self/ns/pid", &st) == 0 && in_child(same_namespace, &st.st_ino);
+}
+
 /* Another process's /proc: a child waits in a call that we know, and holds a page that we know. */
 static bool proc(void)
 {
@@ -188,6 +205,7 @@ static const struct feature {
     { "limit", "keeps no limit of address space (RLIMIT_AS)", limit },
     { "seccomp", "has no seccomp", seccomp },
     { "vm_read", "has no process_vm_readv", vm_read },
+    { "identity", "has no pidfd, or no number of a pid namespace (/proc/self/ns/pid)", identity },
     { "proc", "does not say what another process is at (/proc/PID/syscall, maps)", proc },
     { "ignored", "does not pass ignored signals on to the next program (exec)", ignored },
 };

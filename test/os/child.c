@@ -62,11 +62,15 @@ void *child_memory(size_t bytes)
     return at;
 }
 
+/* A child is in our own pid namespace, also where that has another number for each process that
+ * asks (gVisor). */
 int child_becomes(const struct process_id *id, const char *word)
 {
     uint64_t end = clock_ns() + (uint64_t)PATIENCE_S * 1000000000u;
+    struct process_id here = *id;
+    here.pid_namespace = 0;
     for (;;) {
-        const char *state = process_state(id, NULL);
+        const char *state = process_state(&here, NULL);
         if (strcmp(state, word) == 0)
             return 1;
         if (strcmp(state, "gone") == 0

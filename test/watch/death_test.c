@@ -1,3 +1,4 @@
+/* ctest: needs=identity */
 /* Who is gone without a mark: the quick question asks descriptors that are open, by one call, and
  * the thorough one opens them. A rank is a process of the test's that holds no mark. */
 #include "verdict_rig.h"
