@@ -45,6 +45,12 @@ says 'rank 3 of 4: the mean rank is 1.5'
 says 'rank 3 of 4: \[1.5 1.5 1.5 1.5\]'
 says 'the ranks called different things as operation #1'
 [ -s "$tree/out.html" ] || lost "tutti perf made no page"
+# what is made in the tree, git does not show
+git -C "$TUTTI_SOURCE" rev-parse 2>/dev/null && (cd "$tree" && find . -type f) |
+  while IFS= read -r file; do
+    [ -e "$TUTTI_SOURCE/$file" ] || git -C "$TUTTI_SOURCE" check-ignore -q "$file" || echo "$file"
+  done >"$scratch/shown"
+[ ! -s "$scratch/shown" ] || lost "git shows what README makes:" $(<"$scratch/shown")
 MANPATH=$home/.local/share/man: man -w tutti 2>/dev/null | grep -q "$home" ||
   ! command -v man >/dev/null || lost "man does not find the page of tutti"
 

@@ -48,6 +48,9 @@ cd "$TUTTI_SOURCE"
 packages=${TUTTI_PACKAGES:-$PWD/build/packages}
 [ -n "${TUTTI_PACKAGES:-}" ] || ./bootstrap wheel >"$scratch/log" 2>&1 ||
   { cat "$scratch/log"; exit 1; }
+glibc=$(sed -n 's/.*glibc \([0-9.]*\) or newer.*/\1/p' README.md)
+ls "$packages"/*"manylinux_$(tr . _ <<<"$glibc")_"*.whl >/dev/null ||
+  lost "README says glibc $glibc, and the wheels: $(ls "$packages"/*.whl)"
 # Python and the wheels it takes: PYTHON, what the package's core is there
 try() {
   local bin=$scratch/venv/bin example
