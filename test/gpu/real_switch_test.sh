@@ -1,4 +1,4 @@
-# ctest: timeout=180
+# ctest: timeout=180 needs=forks
 # The switch TUTTI_TEST_CUDA=real, with the tests' driver in the part of the real one: the programs
 # leave LD_LIBRARY_PATH alone, see and fill devices by copies alone, and what needs more of a driver
 # is skipped by a line that says what.

@@ -1,4 +1,4 @@
-/* ctest: timeout=180 */
+/* ctest: timeout=180 needs=forks */
 /* Device buffers and the caller's own work on the device: results come after what stood in the
  * stream, calls that cannot be right are refused. */
 #include "case_device.h"

@@ -56,7 +56,7 @@ try() {
   local bin=$scratch/venv/bin example
   rm -rf "$scratch/venv"
   "$1" -m venv "$scratch/venv"
-  "$bin/pip" -q --disable-pip-version-check install numpy
+  "$bin/pip" -q --disable-pip-version-check install --only-binary numpy numpy
   "$bin/pip" -q --disable-pip-version-check install --no-index --find-links "$packages" tutti
   cd "$scratch"
   "$bin/python" -c "import tutti; assert tutti._core.core.__name__ == '$2', tutti._core.core" ||

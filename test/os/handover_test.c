@@ -158,9 +158,32 @@ static void send_many(int end, int n)
     assert_int_equal(sendmsg(end, &m, 0), 1);
 }
 
+/* qemu-user keeps descriptors of a message for which it was given no room. */
+static bool kernel_closes_surplus(void)
+{
+    union { struct cmsghdr align; char room[CMSG_SPACE(sizeof(int))]; } control;
+    char byte;
+    struct iovec iov = { &byte, 1 };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+                        .msg_controllen = sizeof control.room };
+    int ends[2], fits = (int)((sizeof control.room - CMSG_LEN(0)) / sizeof(int));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    send_many(ends[0], 64);
+    int before = resources_descriptors();
+    assert_int_equal(recvmsg(ends[1], &m, 0), 1);
+    int came = resources_descriptors() - before;
+    close(ends[0]);
+    close(ends[1]);
+    return came <= fits;
+}
+
 static void test_surplus_descriptors_are_closed(void **state)
 {
     (void)state;
+    if (!kernel_closes_surplus()) {
+        print_message("skipped: this kernel keeps descriptors for which there was no room\n");
+        skip();
+    }
     static const int counts[] = { 2, 5, 8, 9, 64 };
     int ends[2];
     char room[16];
