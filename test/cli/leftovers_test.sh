@@ -1,4 +1,4 @@
-# ctest: timeout=200 serial
+# ctest: timeout=200 serial needs=orphans
 # Nothing is left behind: no process, zombie, file, socket; whichever way the job ends.
 . "$(dirname "$0")/lib.sh"
 

@@ -127,7 +127,8 @@ def table():
         reasons = {}
         for name, _, seconds, said in of_it:
             key = "" if status == "passed" else why(status, said)
-            reasons.setdefault(key, []).append(name if status != "failed" else f"{name} ({seconds})")
+            shown = f"{name} ({seconds})" if status == "failed" else name
+            reasons.setdefault(key, []).append(shown)
         print(f"{status}: {len(of_it)} of {len(results)}")
         for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
             print(f"  {reason + ': ' if reason else ''}{', '.join(names)}")

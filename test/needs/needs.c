@@ -116,6 +116,14 @@ static bool strict(void *arg)
 
 static bool seccomp(void) { return in_child(strict, NULL); }
 
+static bool adopts(void *arg)
+{
+    (void)arg;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+static bool orphans(void) { return in_child(adopts, NULL); }
+
 static bool vm_read(void)
 {
     int from = 1, to = 0;
@@ -205,6 +213,7 @@ static const struct feature {
     { "limit", "keeps no limit of address space (RLIMIT_AS)", limit },
     { "seccomp", "has no seccomp", seccomp },
     { "vm_read", "has no process_vm_readv", vm_read },
+    { "orphans", "gives a process no orphans (PR_SET_CHILD_SUBREAPER)", orphans },
     { "identity", "has no pidfd, or no number of a pid namespace (/proc/self/ns/pid)", identity },
     { "proc", "does not say what another process is at (/proc/PID/syscall, maps)", proc },
     { "ignored", "does not pass ignored signals on to the next program (exec)", ignored },
