@@ -1,13 +1,16 @@
-/* How long MPI's collectives take, by the method of OSU's benchmarks: each call is timed alone, a
- * barrier stands between two calls, the mean of all ranks' means counts. An MPI program like any
- * other: compare.sh compiles it, and runs it with libtutti-mpi.so and without. Prints lines
- * "function bytes microseconds". Arguments: the most bytes, seconds per line, the least bytes. */
+/* How long MPI's collectives take, by the method of OSU's micro-benchmarks (osu_bcast.c and its
+ * like, 5.6 to 7.3): a call is timed alone, a barrier behind it is not; the mean of all ranks'
+ * means counts; 100 calls before 1,000, of more than 8 KiB 10 before 100; pages are whole. An MPI
+ * program like any other: compare.sh compiles it, and runs it with libtutti-mpi.so and without.
+ * Prints lines "function bytes microseconds". Arguments: the most bytes, seconds after which a line
+ * ends early (0: never), the least bytes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 4, WARM = 20, LOOK = 10, LARGE = 1 << 18, FEW = 2 };
+enum { LEAST = 4, SKIP = 100, CALLS = 1000, LARGE = 8192, SKIP_LARGE = 10, CALLS_LARGE = 100 };
+enum { LOOK = 10, PAGE = 4096 };
 static int rank, size, *counts;
 static char *from, *to;
 
@@ -47,27 +50,35 @@ static const char *const names[] = {
 };
 enum { FUNCTIONS = sizeof names / sizeof names[0] };
 
-/* Calls until `seconds` have passed on rank 0. */
+/* The seconds that up to `most` calls took, *n of them. Rank 0 says whether a line ends early. */
+static double calls(int which, int bytes, int most, double seconds, int *n)
+{
+    double spent = 0, began = MPI_Wtime();
+    int go = 1;
+    for (*n = 0; go && *n < most; ++*n) {
+        double at = MPI_Wtime();
+        call(which, bytes);
+        spent += MPI_Wtime() - at;
+        if (which)
+            MPI_Barrier(MPI_COMM_WORLD);
+        if (seconds > 0 && *n % LOOK == LOOK - 1) {
+            go = MPI_Wtime() - began < seconds;
+            MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        }
+    }
+    return spent;
+}
+
 static double measure(int which, int bytes, double seconds)
 {
-    double spent = 0, all = 0, began;
-    int go = 1, n = 0, look = bytes < LARGE ? LOOK : FEW;
+    double spent, all = 0;
+    int n;
     for (int p = 0; p < size; p++)
         counts[p] = bytes / 4;
-    for (int i = 0; i < WARM; i++)
-        call(which, bytes);
-    began = MPI_Wtime();
-    while (go) {
-        for (int i = 0; i < look; i++, n++) {
-            MPI_Barrier(MPI_COMM_WORLD);
-            double at = MPI_Wtime();
-            call(which, bytes);
-            spent += MPI_Wtime() - at;
-        }
-        go = MPI_Wtime() - began < seconds;
-        MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    }
-    spent /= n;
+    MPI_Barrier(MPI_COMM_WORLD);
+    calls(which, bytes, bytes > LARGE ? SKIP_LARGE : SKIP, seconds / 2, &n);
+    spent = calls(which, bytes, bytes > LARGE ? CALLS_LARGE : CALLS, seconds, &n) / n;
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Reduce(&spent, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     return all / size * 1e6;
 }
@@ -78,15 +89,16 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int most = argc > 1 ? atoi(argv[1]) : 1 << 20;
-    double seconds = argc > 2 ? atof(argv[2]) : 0.02;
+    double seconds = argc > 2 ? atof(argv[2]) : 0;
     int least = argc > 3 ? atoi(argv[3]) : LEAST;
-    from = malloc((size_t)most * (size_t)size);
-    to = malloc((size_t)most * (size_t)size);
+    size_t room = ((size_t)most * (size_t)size + PAGE - 1) / PAGE * PAGE;
+    from = aligned_alloc(PAGE, room);
+    to = aligned_alloc(PAGE, room);
     counts = calloc((size_t)size, sizeof *counts);
     if (!from || !to || !counts)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    memset(from, 1, (size_t)most * (size_t)size);              /* pages that are read are its own */
-    memset(to, 0, (size_t)most * (size_t)size);
+    memset(from, 1, room);                           /* pages that are read are its own */
+    memset(to, 0, room);
     for (int which = 0; which < FUNCTIONS; which++)
         for (int bytes = least; bytes <= most; bytes *= 4) {
             double us = measure(which, bytes, seconds);

@@ -4,9 +4,10 @@
 # the turns' ratios, and their spread; and the ratio of the least times of both, which neighbours
 # touch least. Then the median of all lines, the worst, and how many are slower by more than 5 %.
 #   perf/mpi/compare.sh BUILD MPICC MPIRUN [RANKS [TURNS [MOST-BYTES [SECONDS-PER-LINE]]]]
-# MPIRUN may have options, as "mpirun.openmpi --oversubscribe"; MPI_LIBS: what MPICC lacks.
+# A line has as many calls as OSU's, but ends after SECONDS-PER-LINE, if they are said. MPIRUN may
+# have options, as "mpirun.openmpi --oversubscribe"; MPI_LIBS: what MPICC lacks.
 set -euo pipefail
-build=$(cd "$1" && pwd) mpicc=$2 ranks=${4:-2} turns=${5:-4} most=${6:-1048576} seconds=${7:-0.02}
+build=$(cd "$1" && pwd) mpicc=$2 ranks=${4:-2} turns=${5:-4} most=${6:-1048576} seconds=${7:-0}
 read -ra mpirun <<<"$3"
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
