@@ -39,10 +39,9 @@ static bool find(uintptr_t at, const char *name, struct mapping *m)
 void host_memory_find(struct host_memory *ground)
 {
     struct mapping m;
-    uintptr_t end = (uintptr_t)sbrk(0);
     *ground = (struct host_memory){ 0 };
     find_data(ground);
-    if (find(end - 1, "[heap]", &m))
+    if (&__curbrk && find((uintptr_t)__curbrk - 1, "[heap]", &m))
         ground->heap_from = m.from;
     /* 16 bytes that the kernel puts there */
     if (find((uintptr_t)getauxval(AT_RANDOM), "[stack]", &m)) {

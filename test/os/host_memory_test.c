@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,21 @@
 
 static int initialised = 1, zeroed;
 static struct host_memory host_memory;
+
+static unsigned asked;
+
+/* In the place of the C library's, as libraries do that watch memory: each call is the system's. */
+void *sbrk(intptr_t by)
+{
+    asked++;
+    char *end = (char *)syscall(SYS_brk, 0);
+    if (by == 0)
+        return end;
+    char *now = (char *)syscall(SYS_brk, end + by);
+    if (&__curbrk)
+        __curbrk = now;
+    return now == end + by ? end : (void *)-1;
+}
 
 static int known_places(void)
 {
@@ -38,7 +54,7 @@ static void test_heap_as_it_grows(void **state)
     (void)state;
     char *end = sbrk(0);
     if (!host_memory.heap_from)
-        skip();                                 /* an allocator that uses no heap of the system's */
+        skip();                                      /* as below */
     assert_true(host_memory_has(&host_memory, end - 1));
     assert_false(host_memory_has(&host_memory, end));
     if (sbrk(4096) != end)
@@ -46,6 +62,20 @@ static void test_heap_as_it_grows(void **state)
     assert_true(host_memory_has(&host_memory, end + 4095));
     assert_ptr_not_equal(sbrk(-4096), (void *)-1);
     assert_false(host_memory_has(&host_memory, end));
+}
+
+static void test_nobody_is_asked(void **state)
+{
+    (void)state;
+    if (!host_memory.heap_from) {
+        print_message("no heap of the system's, or a C library that keeps no note of its end\n");
+        skip();
+    }
+    char *inside = (char *)sbrk(0) - 1;
+    unsigned before = asked;
+    for (int i = 0; i < 100; i++)
+        assert_true(host_memory_has(&host_memory, inside));
+    assert_int_equal(asked, before);
 }
 
 static void *look_from_a_thread(void *there)
@@ -86,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variables_and_stack), cmocka_unit_test(test_heap_as_it_grows),
+        cmocka_unit_test(test_nobody_is_asked),
         cmocka_unit_test(test_what_comes_and_goes), cmocka_unit_test(test_in_a_forked_child),
     };
     void *volatile some = malloc(1); /* so that there is a heap; volatile: so that the call stays */
