@@ -6,10 +6,10 @@
 
 #include "arena/arena.h"
 #include "base/clock.h"
+#include "support/robust_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,24 +45,15 @@ static struct team *start_named(team_body *body)
 
 /* ---- a replaced list of robust locks: the kernel marks nothing ---- */
 
-static int replace_list(void)
-{
-    static struct robust_list_head empty;
-    empty.list.next = &empty.list;
-    return syscall(SYS_set_robust_list, &empty, sizeof empty) == 0 ? 0 : 9;
-}
-
 static int replaces_after_init(tutti_comm *world, int rank, struct team *team)
 {
-    if (replace_list())
-        return 9;
+    robust_list_replace();
     return env_life(world, rank, team, VICTIM, env_killed);
 }
 
 static int replaces_before_init(tutti_comm *world, int rank, struct team *team)
 {
-    if (replace_list())
-        return 9;
+    robust_list_replace();
     start_world(&world, rank, team);
     return env_life(world, rank, team, VICTIM, env_stays);
 }
@@ -107,8 +97,7 @@ static int joins_without_a_mark(tutti_comm *world, int rank, struct team *team)
         team_hear(team, rank, ENV_END);
         return 0;
     }
-    if (replace_list())
-        return 9;
+    robust_list_replace();
     start_world(&world, rank, team);
     return env_life(world, rank, team, VICTIM, env_killed);
 }

@@ -7,15 +7,14 @@
 #include "gpu/ipc_import.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
+#include "support/robust_list.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <tutti_cuda.h>
 #include <unistd.h>
 
@@ -166,16 +165,6 @@ static void not_closed(void **state)
 
 static bool marked;
 
-/* As by a library that has a list of robust locks of its own: the kernel marks nothing. Nor does
- * one that knows no such list. */
-static void replace_robust_list(void)
-{
-    static struct robust_list_head empty;
-    empty.list.next = &empty.list;
-    if (syscall(SYS_set_robust_list, &empty, sizeof empty) != 0 && errno != ENOSYS)
-        _exit(9);
-}
-
 /* The dead one had open what the others keep, and was in no operation. */
 static int borrower_dies(tutti_comm *world, int rank)
 {
@@ -193,7 +182,7 @@ static int borrower_dies(tutti_comm *world, int rank)
         CHECK_IS(ipc_import_open_count(ipc_export_handles(ipc_export_if(world->world))),
                  kept_open(rank, 3));
         if (!marked)
-            replace_robust_list();
+            robust_list_replace();
         ranks_die();
     }
     CHECK_IS(tutti_barrier(world, NULL), -EOWNERDEAD);

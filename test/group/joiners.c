@@ -6,12 +6,12 @@
 #include "group/seat.h"
 #include "os/futex.h"
 #include "support/resources.h"
+#include "support/robust_list.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,15 +56,6 @@ static void die_in(uint64_t ns)
         abort();
 }
 
-/* As by a library that has a list of robust locks of its own. */
-static void replace_robust_list(void)
-{
-    static struct robust_list_head empty;
-    empty.list.next = &empty.list;
-    if (syscall(SYS_set_robust_list, &empty, sizeof empty) != 0)
-        abort();
-}
-
 static void child(struct joiners *joiners, struct joiners_report *report,
                   const struct join_request *request, uint64_t dies_ns)
 {
@@ -76,7 +66,7 @@ static void child(struct joiners *joiners, struct joiners_report *report,
     if (dies_ns)
         die_in(dies_ns);
     if (joiners->unmarked)
-        replace_robust_list();
+        robust_list_replace();
     report->began_ns = clock_ns();
     report->error = join_world(&arena, request, &host_fd, &why);
     report->ended_ns = clock_ns();

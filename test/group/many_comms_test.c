@@ -15,10 +15,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -313,65 +310,6 @@ static int body_half_full(tutti_comm *world, int rank)
     return 0;
 }
 
-/* A rank that has no memory for its handle tells those who wait for it in the new comm. No deadline
- * would end their wait. */
-static int body_one_cannot(tutti_comm *world, int rank)
-{
-    tutti_comm *c = NULL;
-    void **hoard = NULL;
-    CHECK_IS(tutti_set_timeout(world, -1), 0);
-    if (rank == 2) {
-        struct rlimit none = { 0, RLIM_INFINITY };
-        CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-        /* what little is left is less than a handle needs */
-        for (void **more; (more = malloc(8192)); hoard = more)
-            *more = hoard;
-    }
-    int r = tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c);
-    struct rlimit any = { RLIM_INFINITY, RLIM_INFINITY };
-    setrlimit(RLIMIT_AS, &any);
-    for (void **less; hoard; hoard = less) {
-        less = *hoard;
-        free(hoard);
-    }
-    CHECK_IS(r, -ENOMEM);
-    CHECK(c == NULL
-          && (rank == 2
-              || strstr(tutti_explain(world),
-                        "rank 2 could not make its comm: Cannot allocate memory")));
-    CHECK_IS(tutti_barrier(world, NULL), 0);
-    CHECK_IS(tutti_comm_create(world, (const int[]){ 0, 1, 2 }, 3, &c), 0);
-    CHECK_IS(tutti_comm_free(c), 0);
-    return 0;
-}
-
-/* An emulator of a kernel may say 0 to a limit and keep none: memory would come without an end. */
-static bool limit_is_kept(void)
-{
-    int status = 0;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct rlimit little = { 1 << 20, 1 << 20 };
-        _exit(setrlimit(RLIMIT_AS, &little) != 0
-              || mmap(NULL, 1 << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
-    }
-    return waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-static void test_one_cannot(void **state)
-{
-    (void)state;
-    if (!limit_is_kept()) {
-        print_message("skipped: this kernel keeps no limit of address space (RLIMIT_AS)\n");
-        skip();
-    }
-    if (ranks_many(0, 1)) {
-        print_message("a sanitizer's malloc does not come to an end like this\n");
-        skip();
-    }
-    assert_int_equal(ranks_run(3, body_one_cannot, 0), 0);
-}
-
 static void test_half_full(void **state)
 {
     (void)state;
@@ -597,8 +535,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost), cmocka_unit_test(test_loops), cmocka_unit_test(test_many),
         cmocka_unit_test(test_full), cmocka_unit_test(test_half_full),
-        cmocka_unit_test(test_one_cannot), cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_freed), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_grows), cmocka_unit_test(test_freed), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_freed_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

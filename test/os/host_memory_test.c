@@ -49,16 +49,25 @@ static void test_variables_and_stack(void **state)
 
 /* The heap is asked for by its end: what it grows by later is known, and what it gives
  * back is not. */
+static void needs_heap(void)
+{
+    if (host_memory.heap_from)
+        return;
+    print_message("skipped: no heap of the system's, or a C library that keeps no note of its end\n");
+    skip();
+}
+
 static void test_heap_as_it_grows(void **state)
 {
     (void)state;
     char *end = sbrk(0);
-    if (!host_memory.heap_from)
-        skip();                                      /* as below */
+    needs_heap();
     assert_true(host_memory_has(&host_memory, end - 1));
     assert_false(host_memory_has(&host_memory, end));
-    if (sbrk(4096) != end)
+    if (sbrk(4096) != end) {
+        print_message("skipped: the system does not let the heap grow\n");
         skip();
+    }
     assert_true(host_memory_has(&host_memory, end + 4095));
     assert_ptr_not_equal(sbrk(-4096), (void *)-1);
     assert_false(host_memory_has(&host_memory, end));
@@ -67,10 +76,7 @@ static void test_heap_as_it_grows(void **state)
 static void test_nobody_is_asked(void **state)
 {
     (void)state;
-    if (!host_memory.heap_from) {
-        print_message("no heap of the system's, or a C library that keeps no note of its end\n");
-        skip();
-    }
+    needs_heap();
     char *inside = (char *)sbrk(0) - 1;
     unsigned before = asked;
     for (int i = 0; i < 100; i++)

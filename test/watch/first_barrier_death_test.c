@@ -4,9 +4,9 @@
  * was. */
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "support/robust_list.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tutti.h>
 #include <unistd.h>
@@ -34,16 +33,6 @@ static struct scene {
     struct { int error, pid; uint64_t ended_ns; char why[256]; } rank[RANKS];
 } *scene;
 
-/* As by a library that has a list of robust locks of its own: the kernel marks nothing. Nor does
- * one that knows no such list. */
-static void replace_robust_list(void)
-{
-    static struct robust_list_head empty;
-    empty.list.next = &empty.list;
-    if (syscall(SYS_set_robust_list, &empty, sizeof empty) != 0 && errno != ENOSYS)
-        _exit(9);
-}
-
 static bool is_victim(int rank)
 {
     for (int i = 0; i < scene->n; i++)
@@ -58,7 +47,7 @@ static int body(tutti_comm *world, void *arg)
     (void)arg;
     scene->rank[me].pid = (int)getpid();
     if (!scene->marked)
-        replace_robust_list();
+        robust_list_replace();
     fetch_add32(&scene->come, 1);
     if (is_victim(me)) {
         uint64_t none = 0;
