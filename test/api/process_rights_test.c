@@ -4,6 +4,7 @@
 #include "changed_process.h"
 
 #include "group/comm.h"
+#include "support/skip.h"
 #include "watch/death.h"
 
 #include <fcntl.h>
@@ -96,7 +97,7 @@ static void test_locks_all(void **state)
     (void)state;
     team_body *const bodies[] = { locked_user, locked_out };
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can lose rights");
     changed_through((struct change){ .before = locks_all, .after = little_is_memory }, NULL, NULL);
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         snprintf(changed.job, sizeof changed.job, "acts-locked-%d-%zu", (int)getpid(), i);
@@ -127,7 +128,7 @@ static void test_drops_privileges(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can lose rights");
     changed_through((struct change){ .after = becomes_another, .no_files = true }, NULL, NULL);
     changed_through((struct change){ .after = becomes_another, .no_files = true }, changed_pulls,
                     NULL);
@@ -188,7 +189,7 @@ static void test_other_clock(void **state)
     (void)state;
     enum { NEW_TIME = 0x80 };                        /* CLONE_NEWTIME, which some headers lack */
     if (!can_go_apart(NEW_TIME))
-        skip();
+        skip_because("no namespace of clocks can be made here");
     for (unsigned who = 1; who < 1u << RANKS; who++) {
         apart.flags = NEW_TIME;
         apart.who = who;
@@ -203,7 +204,7 @@ static void test_other_user_namespace(void **state)
 {
     (void)state;
     if (geteuid() != 0 || !can_go_apart(CLONE_NEWUSER))
-        skip();
+        skip_because("no namespace of users can be made here, or not by root");
     apart.flags = CLONE_NEWUSER;
     apart.who = 1u << 1;
     apart.file = "/proc/self/uid_map";
@@ -218,7 +219,7 @@ static void test_other_network(void **state)
     (void)state;
     char path[100];
     if (!can_go_apart(CLONE_NEWNET))
-        skip();
+        skip_because("no namespace of networks can be made here");
     snprintf(path, sizeof path, "%s/meet", changed.folder);
     setenv("TUTTI_MEET", path, 1);
     apart.flags = CLONE_NEWNET;

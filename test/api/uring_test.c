@@ -4,6 +4,7 @@
  * sockets and for the all_reduces between the ranks, none of either lost. */
 #include "group/comm.h"
 #include "support/ranks.h"
+#include "support/skip.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -116,7 +117,7 @@ static void test_waits(void **state)
 {
     (void)state;
     if (!rings_here())
-        skip();
+        skip_because("no io_uring can be made here");
     for (way = FUTEX; way <= EVENT; way++)
         assert_int_equal(ranks_run(2, body_waits, 0), 0);
 }
@@ -145,7 +146,7 @@ static void test_death(void **state)
 {
     (void)state;
     if (!rings_here())
-        skip();
+        skip_because("no io_uring can be made here");
     for (way = FUTEX; way <= EVENT; way++)
         assert_int_equal(ranks_run(2, body_death, 1u << 1), 0);
 }
@@ -276,7 +277,7 @@ static void test_server(void **state)
 {
     (void)state;
     if (!rings_here())
-        skip();
+        skip_because("no io_uring can be made here");
     for (way = FUTEX; way <= EVENT; way++)
         assert_int_equal(ranks_run(2, body_server, 0), 0);
 }

@@ -6,6 +6,7 @@
 #include "group/comm.h"
 #include "support/ranks.h"
 #include "support/resources.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -433,10 +434,8 @@ static void test_fork_fails(void **state)
 {
     struct rlimit old, none = { 0, 0 };
     (void)state;
-    if (geteuid() == 0) {
-        print_message("root is not bound by RLIMIT_NPROC\n");
-        skip();
-    }
+    if (geteuid() == 0)
+        skip_because("root is not bound by RLIMIT_NPROC");
     assert_int_equal(getrlimit(RLIMIT_NPROC, &old), 0);
     none.rlim_max = old.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NPROC, &none), 0);

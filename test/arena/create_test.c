@@ -4,6 +4,7 @@
 #include "arena/offsets.h"
 
 #include "os/memory.h"
+#include "support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,7 +164,7 @@ static void test_limits(void **state)
 {
     (void)state;
     if (getenv("TUTTI_TEST_SANITIZED"))
-        skip();                                 /* its shadow memory does not live under a limit */
+        skip_because("a sanitizer's shadow memory does not live under a limit");
     assert_int_equal(limited(RLIMIT_AS, 400 << 20, 0), 0);
     assert_int_equal(limited(RLIMIT_AS, 400 << 20, UINT64_C(1) << 30), 2);
     assert_int_equal(limited(RLIMIT_FSIZE, 300 << 20, 0), 0);

@@ -2,12 +2,15 @@
 /* The lock over the directories: it excludes, it gives up in time, and it outlives its holder. */
 #include "arena/arena.h"
 
+#include "support/skip.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -127,8 +130,7 @@ static void test_wake_lost(void **state)
     waitpid(pid, &status, 0);
     assert_int_equal(status, 0);
 #else
-    print_message("skipped: another C library's mutex, or a lock that never sleeps\n");
-    skip();
+    skip_because("another C library's mutex, or a lock that never sleeps");
 #endif
 }
 

@@ -6,6 +6,7 @@
 
 #include "os/maps.h"
 #include "os/memory.h"
+#include "support/skip.h"
 #include "support/team.h"
 #include "support/scratch.h"
 
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -406,7 +408,7 @@ static void in_child(void (*body)(char *whole, size_t bytes))
     assert_int_equal(waitpid(child, &status, 0), child);
     munmap(first, room);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        skip();
+        skip_because("no seccomp filter can be set here");
     assert_int_equal(status, 0);
 }
 
@@ -508,10 +510,8 @@ static void test_huge_pages(void **state)
     assert_int_equal(memory_populate_huge(other, bytes, 0, &huge), 0);
     span_give(span, other);
     memory_release(a.fd, a.base, other, bytes);
-    if (huge < bytes) {
-        print_message("skipped: the system gave huge pages for %zu of %zu bytes\n", huge, bytes);
-        skip();
-    }
+    if (huge < bytes)
+        skip_because("the system gave huge pages for %zu of %zu bytes", huge, bytes);
     for (char *whole = first; whole <= first + PAGE; whole += PAGE) {
         fill(whole, bytes);
         assert_int_equal(in(whole, bytes), 0);

@@ -5,6 +5,7 @@
 #include "arena/store_alloc.h"
 #include "arena/robust.h"
 #include "base/clock.h"
+#include "support/skip.h"
 #include "support/store_check.h"
 #include "support/team.h"
 
@@ -360,10 +361,8 @@ static bool can_step(void)
 static void test_every_instruction(void **state)
 {
     (void)state;
-    if (!can_step()) {
-        print_message("no ptrace here: skipped\n");
-        skip();
-    }
+    if (!can_step())
+        skip_because("no ptrace here");
     fill_values();
     uint64_t random = team_seed();
     long stride = team_many("TUTTI_TEST_STRIDE", getenv("TUTTI_PROVE") ? 1 : 31, 100);
@@ -396,10 +395,8 @@ static int only_look(void)
 static void test_death_in_the_repair(void **state)
 {
     (void)state;
-    if (!can_step()) {
-        print_message("no ptrace here: skipped\n");
-        skip();
-    }
+    if (!can_step())
+        skip_because("no ptrace here");
     fill_values();
     uint64_t random = team_seed();
     int dirty = 0;

@@ -1,5 +1,7 @@
 /* Which stores a comm settles on follows from what both cost, and never from anything else; the
  * other gets another try now and then. */
+#include "support/skip.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,9 +37,8 @@ static void test_settles(void **state)
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     if (!COPY_STREAMS) {
-        print_message("no streaming stores on this processor\n");
         free(comm);
-        skip();
+        skip_because("no streaming stores on this processor");
     }
     /* the faster, but for its tries of the other */
     assert_in_range(run(comm, BYTES, 1000000, 500000, MANY), MANY - 32, MANY - 4);

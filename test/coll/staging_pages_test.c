@@ -2,6 +2,8 @@
  * So what the system has of a block or a pipeline is what its comm's books say: a page too many
  * was touched behind their back, in the middle of an operation, where its want could be no error
  * any more. */
+#include "support/skip.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +97,7 @@ static int body(tutti_comm *world, int rank)
 static void all_kinds(int size)
 {
     if (!pages_single())
-        skip();                                      /* nothing can be said of single pages here */
+        skip_because("this machine tells nothing of single pages");
     for (kind = 0; kind < KINDS; kind++)
         assert_int_equal(ranks_run(size, body, 0), 0);
 }

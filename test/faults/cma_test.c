@@ -4,6 +4,7 @@
 #include "environment.h"
 
 #include "support/ranks.h"
+#include "support/skip.h"
 
 #include "group/comm.h"
 #include "coll/coll.h"
@@ -92,8 +93,7 @@ static void need_reach(void)
 {
     if (may(reads_parent))
         return;
-    print_message("ranks may not read each other's memory here: not looked at\n");
-    skip();
+    skip_because("ranks may not read each other's memory here");
 }
 
 static void with_refusals(void **state)
@@ -104,10 +104,8 @@ static void with_refusals(void **state)
     } scenes[] = { { 0, 0 }, { 2, EPERM }, { 4, ENOSYS }, { 7, EPERM } };
     (void)state;
     need_reach();
-    if (!may(filters)) {
-        print_message("no seccomp filter can be set here: not looked at\n");
-        skip();
-    }
+    if (!may(filters))
+        skip_because("no seccomp filter can be set here");
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
         scene.refused = scenes[i].who;
         scene.error = scenes[i].error;

@@ -4,6 +4,8 @@
  * and the others are told who is missing; with enough for tutti all works. */
 #include "environment.h"
 
+#include "support/skip.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -253,10 +255,8 @@ static void no_address_space(void **state)
 {
     (void)state;
     struct env_traces before;
-    if (team_sanitized()) {
-        print_message("a sanitizer needs the address space itself: not looked at\n");
-        skip();
-    }
+    if (team_sanitized())
+        skip_because("a sanitizer needs the address space itself");
     env_look(&before);
     scene.address = true;
     scene.poor = 1;
@@ -304,9 +304,8 @@ static void no_threads(void **state)
     struct team *team = team_start(RANKS, without_threads, true);
     assert_int_equal(team_end(team), 0);
     if (WIFEXITED(team->status[0]) && WEXITSTATUS(team->status[0]) == 9) {
-        print_message("no seccomp filter can be set here: not looked at\n");
         team_free(team);
-        skip();
+        skip_because("no seccomp filter can be set here");
     }
     for (int r = 0; r < RANKS; r++) {
         const struct team_rank *rank = &team->rank[r];

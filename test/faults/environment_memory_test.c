@@ -10,6 +10,7 @@
 #include "os/file.h"
 #include "os/memory.h"
 #include "support/scratch.h"
+#include "support/skip.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -85,10 +86,8 @@ static void need_group(size_t mib)
     }
     if (f)
         fclose(f);
-    if (!made) {
-        print_message("no memory cgroup can be made here: not looked at\n");
-        skip();
-    }
+    if (!made)
+        skip_because("no memory cgroup can be made here");
     group_write(group.second ? "memory.swap.max" : "memory.memsw.limit_in_bytes",
                 group.second ? "0" : limit);
 }
@@ -289,11 +288,8 @@ static void no_room_in_dev_shm(void **state)
     if (pid == 0)
         _exit(little_room() ? 0 : 1);
     waitpid(pid, &status, 0);
-    if (status) {
-        print_message(
-            "/dev/shm and /tmp cannot be mounted anew for one process here: not looked at\n");
-        skip();
-    }
+    if (status)
+        skip_because("/dev/shm and /tmp cannot be mounted anew for one process here");
     env_look(&before);
     setenv("ENV_JOB", env_job(), 1);
     env_see_through(team_start_named(RANKS, lives_in_little_room, true), VICTIM, "signal 9");
@@ -311,11 +307,8 @@ static void need_cores(void)
     char pattern[256] = "|";
     file_read("/proc/sys/kernel/core_pattern", pattern, sizeof pattern);
     if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max == 0 || pattern[0] == '|'
-        || strchr(pattern, '/')) {
-        print_message(
-            "cores are not written to files of the current directory here: not looked at\n");
-        skip();
-    }
+        || strchr(pattern, '/'))
+        skip_because("cores are not written to files of the current directory here");
     scratch_name(scene.directory, sizeof scene.directory, "core");
     assert_non_null(mkdtemp(scene.directory));
 }
@@ -465,10 +458,8 @@ static void a_core_has_no_spans(void **state)
     remove_cores();
     team_free(team);
     env_expect_nothing_new(&before);
-    if (!written) {
-        print_message("no core was written: not looked at\n");
-        skip();
-    }
+    if (!written)
+        skip_because("no core was written");
 }
 
 /* Nobody waits until a large core is written: at their return the others see the victim still

@@ -7,6 +7,7 @@
 #include "arena/arena.h"
 #include "base/clock.h"
 #include "support/robust_list.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,10 +192,8 @@ static void need_namespaces(void)
               || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
               || mount("tmpfs", "/proc", "tmpfs", 0, NULL) != 0);
     waitpid(pid, &status, 0);
-    if (status) {
-        print_message("no namespaces of pids and mounts can be made here: not looked at\n");
-        skip();
-    }
+    if (status)
+        skip_because("no namespaces of pids and mounts can be made here");
 }
 
 static void apart(unsigned which, bool own_proc, bool no_proc)
@@ -299,10 +298,8 @@ static void the_launcher_is_killed(const char *how, int finished, int ended_by)
     struct env_traces before;
     pid_t launcher;
     int status, byte, reaped = 0, end = 0;
-    if (!getenv("TUTTI_BUILD")) {
-        print_message("TUTTI_BUILD does not say where the command is: not looked at\n");
-        skip();
-    }
+    if (!getenv("TUTTI_BUILD"))
+        skip_because("TUTTI_BUILD does not say where the command is");
     env_look(&before);
     int fd = ranks_by_launcher(how, &launcher);
     for (int r = 0; r < 3; r++)

@@ -2,6 +2,7 @@
 /* Another user of the machine: who holds the names of a job does not keep it from starting, who
  * knocks is given nothing, and who looks for the arena of a running job finds no way to it. Only
  * root can become somebody else; without, the tests are skipped. */
+#include "support/skip.h"
 #include "support/team.h"
 
 #include "base/text.h"
@@ -212,7 +213,7 @@ static void job_against(enum holds how)
 {
     int told;
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     task.how = how;
     pid_t pid = stranger(holds_names, &told);
     went_well(team_start_named(SIZE, joins, false));
@@ -229,7 +230,7 @@ static void test_no_directory(void **state)
     (void)state;
     int told;
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     task.how = LISTENS;
     assert_int_equal(chmod(home, 0777), 0);          /* anybody can bind there */
     pid_t pid = stranger(holds_names, &told);
@@ -248,7 +249,7 @@ static void test_who_knocks(void **state)
     (void)state;
     int told;
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     pid_t pid = stranger(knocks, &told);
     for (int i = 0; i < 5; i++) {
         went_well(team_start_named(SIZE, joins, false));
@@ -304,7 +305,7 @@ static void test_who_looks(void **state)
     char said[32] = { 0 };
     int told;
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     struct team *team = team_start_named(SIZE, joins, false);
     for (int q = 0; q < SIZE; q++)
         assert_int_equal(team_await(team, q, JOINED), 0);

@@ -9,6 +9,7 @@
 #define TUTTI_TEST_GPU_CASE_DEVICE_H
 
 #include "child_case.h"
+#include "support/skip.h"
 
 #include <tutti.h>
 
@@ -39,10 +40,8 @@ static inline uint64_t case_counted(uint64_t calls) { return case_real() ? 0 : c
  * tests' driver can do, as the end of "needs a driver that ...". */
 #define NEEDS_FAKE(power) \
     do { \
-        if (case_real()) { \
-            printf("skipped: needs a driver that %s\n", power); \
-            skip(); \
-        } \
+        if (case_real()) \
+            skip_because("needs a driver that %s", power); \
     } while (0)
 enum { CASE_SKIP = 77 };
 bool case_needs_fake(const char *power);        /* in main: true, and it has been said */

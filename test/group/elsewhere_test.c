@@ -3,6 +3,7 @@
  * Whoever times out says so. */
 #include "join_fixture.h"
 #include "os/handover.h"
+#include "support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -88,10 +90,8 @@ static void test_another_namespace(void **state)
     (void)state;
     start(1, 60000);
     assert_true(joiners_sits(&joiners, 1, 1));
-    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
-        print_message("no network namespace can be had: skipped\n");
-        skip();
-    }
+    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        skip_because("no network namespace can be had");
     start(0, 100);
     const char *why = report(0);
     assert_non_null(strstr(why, "ranks 1, 2 did not come"));

@@ -4,6 +4,7 @@
 #include "group/environment.h"
 
 #include "group/launcher.h"
+#include "support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -369,20 +371,16 @@ static bool installed(const char *command)
 static void test_real_openmpi(void **state)
 {
     (void)state;
-    if (!installed("mpirun.openmpi")) {
-        print_message("skipped: mpirun.openmpi is not installed\n");
-        skip();
-    }
+    if (!installed("mpirun.openmpi"))
+        skip_because("mpirun.openmpi is not installed");
     under("mpirun.openmpi --allow-run-as-root --oversubscribe -n 2", "Open MPI");
 }
 
 static void test_real_mpich(void **state)
 {
     (void)state;
-    if (!installed("mpirun.mpich")) {
-        print_message("skipped: mpirun.mpich is not installed\n");
-        skip();
-    }
+    if (!installed("mpirun.mpich"))
+        skip_because("mpirun.mpich is not installed");
     under("mpirun.mpich -n 2", "MPICH");
 }
 

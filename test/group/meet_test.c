@@ -7,6 +7,7 @@
 #include "join_fixture.h"
 #include "os/handover.h"
 #include "support/scratch.h"
+#include "support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -273,7 +275,7 @@ static void test_stranger_on_some_names(void **state)
     (void)state;
     char one[128], two[128];
     if (geteuid() != 0)
-        skip();                                      /* only root can become somebody else */
+        skip_because("only root can become another user");
     snprintf(one, sizeof one, "%s.0", job_name);
     snprintf(two, sizeof two, "%s.1", job_name);
     pid_t pid = stranger((const char *const[]){ one, two }, 2, false);
@@ -295,7 +297,7 @@ static void test_stranger_on_all_names(void **state)
     char names[MEET_CANDIDATES][128];
     const char *list[MEET_CANDIDATES];
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     for (int i = 0; i < MEET_CANDIDATES; i++) {
         snprintf(names[i], sizeof names[i], "%s.%d", job_name, i);
         list[i] = names[i];
@@ -313,7 +315,7 @@ static void test_stranger_knocks(void **state)
     (void)state;
     char name[128];
     if (geteuid() != 0)
-        skip();
+        skip_because("only root can become another user");
     host_of(2);
     snprintf(name, sizeof name, "%s.0", job_name);
     pid_t pid = stranger((const char *const[]){ name }, 1, true);

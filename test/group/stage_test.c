@@ -5,6 +5,7 @@
 #include "group/comm.h"
 #include "support/pages.h"
 #include "support/ranks.h"
+#include "support/skip.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -247,7 +248,7 @@ static void test_first(void **state)
 {
     (void)state;
     if (!pages_single())
-        skip();                                      /* nothing can be said of single pages here */
+        skip_because("this machine tells nothing of single pages");
     assert_int_equal(ranks_run(1, body_first, 0), 0);
 }
 
@@ -261,7 +262,7 @@ static void test_steps(void **state)
 {
     (void)state;
     if (!pages_single())
-        skip();                                      /* nothing can be said of single pages here */
+        skip_because("this machine tells nothing of single pages");
     assert_int_equal(ranks_run(1, body_steps, 0), 0);
 }
 

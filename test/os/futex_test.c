@@ -4,6 +4,7 @@
 #include "os/futex.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include "base/clock.h"
 
@@ -92,7 +93,7 @@ static void test_any_of_many_words_wakes(void **state)
 {
     (void)state;
     if (!have_waitv())
-        skip();
+        skip_because("this kernel has no futex_waitv");
     wakes_by_its_last_word(1);
     wakes_by_its_last_word(2);
     wakes_by_its_last_word(FUTEX_WORDS);
@@ -104,7 +105,7 @@ static void test_a_changed_word_is_no_sleep(void **state)
     shared32 words[2] = { 3, 4 };
     assert_int_equal(futex_wait(&words[0], 2, patience), 0);
     if (!have_waitv())
-        skip();
+        skip_because("this kernel has no futex_waitv");
     struct futex_word both[] = { { &words[0], 3 }, { &words[1], 5 } };
     assert_int_equal(futex_wait_any(both, 2, patience), 0);
 }
@@ -119,7 +120,7 @@ static void test_time_passes(void **state)
     assert_true(clock_ns() - begin >= 2000000);
     assert_int_equal(futex_wait(&word, 3, 0), -ETIMEDOUT);
     if (!have_waitv())
-        skip();
+        skip_because("this kernel has no futex_waitv");
     begin = clock_ns();
     assert_int_equal(futex_wait_any(&one, 1, 2000000), -ETIMEDOUT);
     assert_true(clock_ns() - begin >= 2000000);
@@ -133,7 +134,7 @@ static void test_for_ever_is_a_legal_time(void **state)
     struct futex_word one = { &word, 4 };
     assert_int_equal(futex_wait(&word, 4, UINT64_MAX), 0);
     if (!have_waitv())
-        skip();
+        skip_because("this kernel has no futex_waitv");
     assert_int_equal(futex_wait_any(&one, 1, UINT64_MAX), 0);
 }
 
@@ -207,7 +208,7 @@ static void test_a_forbidden_call_is_a_missing_one(void **state)
     for (int i = 0; i < 2; i++) {
         int result = child_run(without_waitv, &errors[i]);
         if (result == CHILD_SKIP)
-            skip();
+            skip_because("no seccomp filter can be set here");
         assert_int_equal(result, 0);
     }
 }

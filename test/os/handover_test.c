@@ -4,6 +4,7 @@
 
 #include "child.h"
 #include "support/resources.h"
+#include "support/skip.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -180,10 +181,8 @@ static bool kernel_closes_surplus(void)
 static void test_surplus_descriptors_are_closed(void **state)
 {
     (void)state;
-    if (!kernel_closes_surplus()) {
-        print_message("skipped: this kernel keeps descriptors for which there was no room\n");
-        skip();
-    }
+    if (!kernel_closes_surplus())
+        skip_because("this kernel keeps descriptors for which there was no room");
     static const int counts[] = { 2, 5, 8, 9, 64 };
     int ends[2];
     char room[16];
@@ -421,7 +420,7 @@ static void test_a_box_refuses_strangers(void **state)
     int status = child_run(stranger, &byte);
     if (status == 77) {
         handover_close(box, NULL);
-        skip();
+        skip_because("only root can become another user");
     }
     assert_int_equal(status, 0);
     assert_int_equal(handover_recv(box, &byte, 1, &got_fd, 0), -EPERM);

@@ -3,6 +3,8 @@
  * as ordinary. */
 #include "os/host_memory.h"
 
+#include "support/skip.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,8 +55,7 @@ static void needs_heap(void)
 {
     if (host_memory.heap_from)
         return;
-    print_message("skipped: no heap of the system's, or a C library that keeps no note of its end\n");
-    skip();
+    skip_because("no heap of the system's, or a C library that keeps no note of its end");
 }
 
 static void test_heap_as_it_grows(void **state)
@@ -64,10 +65,8 @@ static void test_heap_as_it_grows(void **state)
     needs_heap();
     assert_true(host_memory_has(&host_memory, end - 1));
     assert_false(host_memory_has(&host_memory, end));
-    if (sbrk(4096) != end) {
-        print_message("skipped: the system does not let the heap grow\n");
-        skip();
-    }
+    if (sbrk(4096) != end)
+        skip_because("the system does not let the heap grow");
     assert_true(host_memory_has(&host_memory, end + 4095));
     assert_ptr_not_equal(sbrk(-4096), (void *)-1);
     assert_false(host_memory_has(&host_memory, end));

@@ -4,6 +4,7 @@
 #include "os/memory.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +102,7 @@ static void test_where_nothing_can_be_sealed(void **state)
     for (int i = 0; i < 3; i++) {
         int result = child_run(unsealed, &errors[i]);
         if (result == CHILD_SKIP)
-            skip();
+            skip_because("no seccomp filter can be set here");
         assert_int_equal(result, 0);
     }
 }
@@ -238,7 +239,7 @@ static void test_only_a_chosen_stretch_is_dumped(void **state)
     int error, fd = memory_create(size);
     char *at = memory_map(fd, size, &error);
     if (not_dumped(at) < 0)
-        skip();
+        skip_because("this kernel does not show the flags of mappings (smaps)");
     size_t page = memory_page();
     memory_dump(at + page + 10, 20);
     assert_int_equal(not_dumped(at), 1);
@@ -293,7 +294,7 @@ static void test_old_kernels_are_touched(void **state)
     (void)state;
     int result = child_run(populates_by_touch, NULL);
     if (result == CHILD_SKIP)
-        skip();
+        skip_because("no seccomp filter can be set here");
     assert_int_equal(result, 0);
 }
 
@@ -304,7 +305,7 @@ static void test_populate_says_what_is_wrong(void **state)
     char *at = memory_map_readonly(fd, size, &error);
     assert_non_null(at);
     if (madvise(at, 0, ADVICE_POPULATE_WRITE) != 0)
-        skip();
+        skip_because("this kernel knows no MADV_POPULATE_WRITE");
     assert_true(memory_populate(at, 4096) < 0);
     memory_unmap(at, size);
     assert_int_equal(memory_populate(at, 4096), -ENOMEM);
@@ -344,7 +345,7 @@ static void test_a_fork_finds_its_page_empty(void **state)
     (void)state;
     uint32_t *page = memory_fork_page();
     if (!page)
-        skip();
+        skip_because("this kernel knows no MADV_WIPEONFORK");
     assert_int_equal(*page, 1);
     assert_int_equal(child_run(reads_fork_page, page), 0);
     assert_int_equal(*page, 1);

@@ -4,6 +4,7 @@
 #include "os/numa.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include "os/cpu.h"
 
@@ -212,10 +213,8 @@ static void test_libnuma_says_the_same(void **state)
 {
     (void)state;
     int status = child_run(libnuma_says, NULL);
-    if (status == 77) {
-        print_message("libnuma (Debian: libnuma1) is missing or knows no nodes: not compared\n");
-        skip();
-    }
+    if (status == 77)
+        skip_because("libnuma (Debian: libnuma1) is missing or knows no nodes: not compared");
     assert_int_equal(status, 0);
 }
 

@@ -4,6 +4,7 @@
 #include "os/process.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include "os/futex.h"
 
@@ -176,7 +177,7 @@ static void test_a_kill_wakes_the_sleepers(void **state)
 {
     (void)state;
     if (!kernel_marks())
-        skip();
+        skip_because("this kernel marks no robust lock of a dead process");
     for (int i = 0; i < 20; i++) {
         struct scene *s = new_scene();
         pid_t sleepers[SLEEPERS], pid = start_holder(s);
@@ -223,7 +224,7 @@ static void test_a_dead_one_s_mark_is_taken_over(void **state)
 {
     (void)state;
     if (!kernel_marks())
-        skip();
+        skip_because("this kernel marks no robust lock of a dead process");
     struct scene *s = new_scene();
     child_kill(start_holder(s));
     for (int i = 0; i < 3; i++) {
@@ -257,7 +258,7 @@ static void test_the_end_of_a_thread_is_marked(void **state)
 {
     (void)state;
     if (!kernel_marks())
-        skip();
+        skip_because("this kernel marks no robust lock of a dead process");
     struct scene *s = new_scene();
     pthread_t thread;
     pid_t sleepers[SLEEPERS];

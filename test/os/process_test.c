@@ -4,6 +4,7 @@
 #include "os/process.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -162,7 +163,7 @@ static void test_another_clock(void **state)
         offset = offsets[i];
         int r = child_run(makes_a_clock, c);
         if (r == CHILD_SKIP)
-            skip();
+            skip_because("no namespace of clocks can be made here");
         assert_int_equal(r, 0);
         assert_in_range(c->other.start, c->machine.start, c->machine.start + 100 * PATIENCE_S);
     }
@@ -196,7 +197,7 @@ static void test_somebody_in_another_clock(void **state)
     int status = child_reap(pid);
     end_scene(s);
     if (WEXITSTATUS(status) == CHILD_SKIP)
-        skip();
+        skip_because("no namespace of clocks can be made here");
     assert_int_equal(status, 0);
 }
 
@@ -245,7 +246,7 @@ static void test_a_foreign_proc_is_not_believed(void **state)
     int result = child_run(goes_inside, s);
     end_scene(s);
     if (result == CHILD_SKIP)
-        skip();
+        skip_because("no pid namespace can be made here");
     assert_int_equal(result, 0);
 }
 

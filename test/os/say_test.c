@@ -3,6 +3,8 @@
  * stderr is. */
 #include "os/say.h"
 
+#include "support/skip.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -145,7 +147,7 @@ static void without_threads(void **state)
     (void)state;
     int p[2];
     if (getenv("TUTTI_TEST_SANITIZED"))
-        skip();                                      /* they need address space to end */
+        skip_because("a sanitizer needs the address space that is to end here");
     assert_int_equal(pipe(p), 0);
     assert_int_equal(does(p[1], no_threads), 7 << 8);
     assert_int_equal(lies(p[0]), 4096);

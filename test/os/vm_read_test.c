@@ -3,6 +3,7 @@
 #include "os/vm_read.h"
 
 #include "child.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -53,8 +54,7 @@ static void test_another_process(void **state)
     int r = vm_read(pid, to, at + 1, 3 * PAGE - 1);
     if (r == -EPERM || r == -ENOSYS) {
         child_kill(pid);
-        print_message("memory of a child may not be read here: %s\n", strerror(-r));
-        skip();
+        skip_because("memory of a child may not be read here: %s", strerror(-r));
     }
     assert_int_equal(r, 0);
     for (size_t i = 0; i + 1 < 3 * PAGE; i++)
@@ -117,10 +117,8 @@ static void test_refused(void **state)
 {
     (void)state;
     int r = child_run(refused, NULL);
-    if (r == CHILD_SKIP) {
-        print_message("no seccomp filter can be set here: not looked at\n");
-        skip();
-    }
+    if (r == CHILD_SKIP)
+        skip_because("no seccomp filter can be set here");
     assert_int_equal(r, 0);
 }
 

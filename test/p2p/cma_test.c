@@ -6,6 +6,7 @@
 #include "group/comm.h"
 #include "p2p/p2p.h"
 #include "support/ranks.h"
+#include "support/skip.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -232,8 +233,7 @@ static void need_reach(void)
 {
     if (reads_itself())
         return;
-    print_message("processes may not read each other's memory here: not looked at\n");
-    skip();
+    skip_because("processes may not read each other's memory here");
 }
 
 static void test_read(void **state)

@@ -4,6 +4,7 @@
 #include "p2p/p2p.h"
 #include "support/pages.h"
 #include "support/ranks.h"
+#include "support/skip.h"
 #include "support/team.h"
 
 #include <errno.h>
@@ -349,7 +350,7 @@ static void test_pages(void **state)
 {
     (void)state;
     if (!pages_single())
-        skip();                                      /* nothing can be said of single pages here */
+        skip_because("this machine tells nothing of single pages");
     assert_int_equal(ranks_run(1, body_pages, 0), 0);
 }
 
