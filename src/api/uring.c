@@ -75,16 +75,15 @@ int tutti_uring_prep_wait(struct io_uring_sqe *sqe, tutti_work *work)
     CALLER_KEPT;
     if (!sqe || !work)
         return -EINVAL;
-    struct work_completion of = work_shape(work)->completion(work);
-    if (completion_over(of.completion)) {                        /* its comm may be gone */
+    if (completion_over(&work->completion)) {                        /* its comm may be gone */
         clear(sqe);
         sqe->opcode = IORING_OP_NOP;
         return 0;
     }
-    if (*of.comm->fork_word != 1)
+    if (*work->comm->fork_word != 1)
         return -ECHILD;
-    if (!has_futex(of.comm->world))
-        return prep_event(sqe, of.completion, of.lock);
-    prep_futex(sqe, of.completion);
+    if (!has_futex(work->comm->world))
+        return prep_event(sqe, &work->completion, work->shape->lock(work));
+    prep_futex(sqe, &work->completion);
     return 0;
 }

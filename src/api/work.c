@@ -1,4 +1,4 @@
-/* Waits for work under way, of either maker. The handle's shape holds the functions. */
+/* Waits for work under way, whoever made it. */
 #define TUTTI_NO_SITES
 #include "engine/work.h"
 
@@ -10,7 +10,7 @@ int tutti_wait_at(const char *site, tutti_work *work, int timeout_ms)
 {
     CALLER_KEPT;
     (void)site;
-    return work ? work_shape(work)->wait(work, timeout_ms) : -EINVAL;
+    return work ? work_wait(work, timeout_ms) : -EINVAL;
 }
 
 int tutti_wait(tutti_work *work, int timeout_ms) { return tutti_wait_at(NULL, work, timeout_ms); }
@@ -18,5 +18,5 @@ int tutti_wait(tutti_work *work, int timeout_ms) { return tutti_wait_at(NULL, wo
 int tutti_test(tutti_work *work)
 {
     CALLER_KEPT;
-    return work ? work_shape(work)->test(work) : -EINVAL;
+    return work ? work_test(work) : -EINVAL;
 }

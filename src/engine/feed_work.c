@@ -12,23 +12,16 @@
 #include "watch/drive.h"
 #include "watch/journal.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { LEAVE_NS = 50000 };             /* between two looks whether all have left */
 
 struct feed_work {
-    const struct work_shape *shape;    /* first: every tutti_work begins with it */
+    struct tutti_work work;
     struct tutti_queue *q;
-    struct tutti_comm *comm;
     struct feed_task task;
-    struct completion completion;                                /* over: result may be read */
-    int result;
     bool ended;                        /* its task is in no list of those under way */
-    void (*done)(int error, void *arg);
-    void *done_arg;
-    int64_t keep_ns;                   /* TUTTI_KEEP: it is late from then on; -1: never */
     const void *lists[];               /* of the caller's call */
 };
 
@@ -54,7 +47,7 @@ static void work_ends(struct tutti_queue *q, struct feed_task **link, int result
     if (q->engine.last == &task->next)
         q->engine.last = link;
     task->next = NULL;
-    h->result = result;
+    h->work.result = result;
     h->ended = true;
     *q->engine.ended_last = task;
     q->engine.ended_last = &task->next;
@@ -71,16 +64,6 @@ static void work_drop(struct tutti_queue *q, struct feed_task *task, int result)
     work_ends(q, link, result);
 }
 
-static void work_call_done(struct feed_work *h)
-{
-    struct tutti_comm *outer = comm_callback;
-    comm_callback = h->comm;
-    fetch_or32(&h->comm->watch.attention, ATTENTION_NESTED_FEED);
-    h->done(h->result, h->done_arg);
-    fetch_and32(&h->comm->watch.attention, ~(uint32_t)ATTENTION_NESTED_FEED);
-    comm_callback = outer;
-}
-
 /* The lock is open while `done` runs. Once `over` is set, the handle's owner may free it, and must
    find no work under way: so the counts are lowered before. One thread at a time. */
 static void works_tell(struct tutti_queue *q)
@@ -93,14 +76,9 @@ static void works_tell(struct tutti_queue *q)
         q->engine.ended = h->task.next;
         if (!q->engine.ended)
             q->engine.ended_last = &q->engine.ended;
-        if (h->done) {
-            pthread_mutex_unlock(&q->engine.lock);
-            work_call_done(h);
-            pthread_mutex_lock(&q->engine.lock);
-            fetch_sub32(&q->comm->world->threads.seat->promises, 1); /* E62 release */
-        }
+        work_call_done(&h->work, &q->engine.lock, ATTENTION_NESTED_FEED);
         fetch_sub32(&q->works, 1);
-        completion_signal(&h->completion);
+        completion_signal(&h->work.completion);
     }
     q->engine.calling = false;
 }
@@ -268,25 +246,25 @@ const struct pump feed_pump = { feed_works, feed_round, feed_excuse };
 
 /* ---- handles ---- */
 
-static bool work_late(const struct feed_work *h)
+static void feed_move(struct tutti_work *work)
 {
-    return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns;
+    struct tutti_queue *q = ((struct feed_work *)(void *)work)->q;
+    struct feed_wait wait;
+    if (pthread_mutex_trylock(&q->engine.lock) != 0)
+        return;
+    works_move(q, &wait);
+    works_tell(q);
+    pthread_mutex_unlock(&q->engine.lock);
 }
 
 /* Makes steps while the budget of a wait lasts, unless another thread does. */
 static void work_spin(struct feed_work *h)
 {
-    struct tutti_queue *q = h->q;
-    const struct watch *w = &h->comm->watch;
+    const struct watch *w = &h->work.comm->watch;
     struct wait_turns turns = { 0 };
-    struct feed_wait wait;
-    while (!completion_over(&h->completion)) {
-        if (pthread_mutex_trylock(&q->engine.lock) == 0) {
-            works_move(q, &wait);
-            works_tell(q);
-            pthread_mutex_unlock(&q->engine.lock);
-        }
-        if (!completion_over(&h->completion) && !wait_turn(&turns, &w->budget, w->ways))
+    while (!completion_over(&h->work.completion)) {
+        feed_move(&h->work);
+        if (!completion_over(&h->work.completion) && !wait_turn(&turns, &w->budget, w->ways))
             return;
     }
 }
@@ -295,14 +273,14 @@ static void work_spin(struct feed_work *h)
  * then, this thread rings it. */
 static void work_attend(struct feed_work *h)
 {
-    struct world *world = h->comm->world;
+    struct world *world = h->work.comm->world;
     bool attends = progress_attends(world);
     if (attends)
         fetch_add32(&h->q->engine.attended, 1);
     work_spin(h);
     if (attends)
         fetch_sub32(&h->q->engine.attended, 1);
-    if (attends && !completion_over(&h->completion))
+    if (attends && !completion_over(&h->work.completion))
         progress_kick(world);
 }
 
@@ -317,105 +295,47 @@ static void work_interrupt(struct feed_work *h)
     pthread_mutex_unlock(&q->engine.lock);
 }
 
-/* Waits until it is over: true; or until the patience has ended. */
-static bool work_await(struct feed_work *h, int64_t patience_ns, bool heed_late)
+static int until_over(struct feed_work *h, const struct patience *patience)
 {
     const struct tutti_queue *q = h->q;
-    uint64_t began = clock_ns();
-    if (!completion_over(&h->completion))
+    if (!completion_over(&h->work.completion))
         work_attend(h);
-    while (!completion_over(&h->completion)) {
-        uint64_t now = clock_ns(), nap = WAIT_LONG;
-        if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns)
-            || (heed_late && work_late(h)))
-            return false;
-        if (patience_ns >= 0 && began + (uint64_t)patience_ns - now < nap)
-            nap = began + (uint64_t)patience_ns - now + 1;
-        if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
-            nap = (uint64_t)h->keep_ns - now + 1;
-        completion_sleep(&h->completion, nap);
-        if (!completion_over(&h->completion) && q->interrupt && q->interrupt(q->interrupt_arg))
+    while (!completion_over(&h->work.completion)) {
+        if (work_patience_over(&h->work, patience))
+            return -EAGAIN;
+        completion_sleep(&h->work.completion, work_nap(&h->work, patience));
+        if (!completion_over(&h->work.completion) && q->interrupt
+            && q->interrupt(q->interrupt_arg))
             work_interrupt(h);
     }
-    return true;
+    return 0;
 }
 
-/* As work_await, with a record of the wait. */
-static bool work_await_told(struct feed_work *h, int64_t patience_ns, bool heed_late)
+static int feed_await(struct tutti_work *work, const struct patience *patience)
 {
-    struct watch *w = &h->comm->watch;
-    bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
+    struct feed_work *h = (struct feed_work *)(void *)work;
+    struct watch *w = &work->comm->watch;
+    bool journal = patience->told && !(load_acquire32(&w->attention) & ATTENTION_WORK);
     if (journal)
         journal_begin(w, 0, fingerprint_make(h->task.call.kind, 0, 0, 0, 0), 0, h->task.call.site,
                       clock_tick());
-    bool over = work_await(h, patience_ns, heed_late);
+    int r = until_over(h, patience);
     if (journal)
-        journal_end(w, over ? h->result : -EAGAIN, clock_tick());
-    return over;
-}
-
-/* Work that is over does not need its queue. */
-static int work_check(const struct feed_work *h)
-{
-    if (completion_over(&h->completion))
-        return 0;
-    return *h->comm->fork_word == 1 ? 0 : -ECHILD;
-}
-
-static int work_wait(struct tutti_work *work, int timeout_ms)
-{
-    struct feed_work *h = (struct feed_work *)(void *)work;
-    int r = work_check(h);
-    if (r < 0)
-        return r;
-    if (!completion_over(&h->completion)) {
-        guard_known(h->comm);
-        if (comm_callback == h->comm)
-            return -EDEADLK;
-        bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !work_late(h));
-        if (!work_await_told(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late))
-            return work_late(h) ? -ETIMEDOUT : -EAGAIN;
-    }
-    r = h->result;
-    completion_drop(&h->completion);
-    free(h);
+        journal_end(w, r == 0 ? work->result : r, clock_tick());
     return r;
 }
 
-static int work_test(struct tutti_work *work)
+static pthread_mutex_t *feed_lock(struct tutti_work *work)
 {
-    struct feed_work *h = (struct feed_work *)(void *)work;
-    struct feed_wait wait;
-    int r = work_check(h);
-    if (r < 0)
-        return r;
-    if (!completion_over(&h->completion))
-        guard_known(h->comm);
-    if (!completion_over(&h->completion) && comm_callback != h->comm
-        && pthread_mutex_trylock(&h->q->engine.lock) == 0) {
-        struct tutti_queue *q = h->q;
-        works_move(q, &wait);
-        works_tell(q);
-        pthread_mutex_unlock(&q->engine.lock);
-    }
-    if (completion_over(&h->completion))
-        return h->result;
-    return work_late(h) ? -ETIMEDOUT : -EAGAIN;
+    return &((struct feed_work *)(void *)work)->q->engine.lock;
 }
 
-static struct work_completion work_completion(struct tutti_work *work)
-{
-    struct feed_work *h = (struct feed_work *)(void *)work;
-    return (struct work_completion){ &h->completion, h->comm, &h->q->engine.lock };
-}
-
-static const struct work_shape feed_shape = { work_wait, work_test, work_completion };
+static const struct work_shape feed_shape = { feed_await, feed_move, feed_lock };
 
 static void work_describe(struct feed_work *h, struct tutti_queue *q, const struct feed_task *task)
 {
-    *h = (struct feed_work){
-        .shape = &feed_shape, .q = q, .comm = q->comm, .task = *task, .keep_ns = -1
-    };
+    *h = (struct feed_work){ .work = { .shape = &feed_shape, .comm = q->comm, .keep_ns = -1 },
+                             .q = q, .task = *task };
     h->task.next = NULL;
     h->task.call.behind = true;
     h->task.began_ns = clock_ns();
@@ -436,15 +356,11 @@ static void work_lists(struct feed_work *h, int parts)
 
 static void work_start(struct feed_work *h, const tutti_call *call)
 {
-    if (call->done)
-        fetch_add32(&h->comm->world->threads.seat->promises, 1);     /* E62 release */
-    h->done = call->done;
-    h->done_arg = call->done_arg;
     if ((call->flags & TUTTI_KEEP) && h->task.call.timeout_ns >= 0) {
-        h->keep_ns = (int64_t)h->task.began_ns + h->task.call.timeout_ns;
+        h->work.keep_ns = (int64_t)h->task.began_ns + h->task.call.timeout_ns;
         h->task.call.timeout_ns = -1;
     }
-    *call->work = (struct tutti_work *)(void *)h;
+    work_give(&h->work, call);
 }
 
 /* Adds it to those under way, and makes steps. The handle of a started one may be gone when this
@@ -452,7 +368,7 @@ static void work_start(struct feed_work *h, const tutti_call *call)
 static void work_enter(struct feed_work *h)
 {
     struct tutti_queue *q = h->q;
-    struct world *world = h->comm->world;
+    struct world *world = h->work.comm->world;
     int64_t timeout_ns = h->task.call.timeout_ns;
     struct feed_wait wait;
     pthread_mutex_lock(&q->engine.lock);
@@ -478,15 +394,14 @@ int feed_work_run(struct tutti_queue *q, const struct feed_task *task, int parts
         struct feed_work h;
         work_describe(&h, q, task);
         work_enter(&h);
-        work_await_told(&h, -1, false);
-        completion_drop(&h.completion);
-        return h.result;
+        struct patience endless = patience_endless();
+        endless.told = true;
+        return work_end(&h.work, feed_await(&h.work, &endless));
     }
     size_t lists = (size_t)parts * (sizeof(const void *) + sizeof(size_t));
-    struct feed_work *h = malloc(sizeof *h + lists);
-    int r = h ? progress_start(q->comm->world) : -ENOMEM;
-    if (r < 0) {
-        free(h);
+    int r;
+    struct feed_work *h = work_make(q->comm, sizeof *h + lists, &r);
+    if (!h) {
         comm_explain(q->comm, "%s at %s: no memory or no thread for work under way: %s",
                      kind_name(task->call.kind),
                      arena_site_text(&q->comm->world->arena, task->call.site), error_system(-r));

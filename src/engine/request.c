@@ -13,23 +13,15 @@
 #include "watch/drive.h"
 #include "watch/verdict.h"
 
-#include <stdlib.h>
-
 struct request {
-    const struct work_shape *shape;                  /* first: every tutti_work begins with it */
-    struct tutti_comm *comm;
+    struct tutti_work work;
     struct post post;
-    struct completion completion;                                /* over: result may be read */
-    int result;
-    void (*done)(int error, void *arg);
-    void *done_arg;
-    int64_t keep_ns;                            /* TUTTI_KEEP: it is late from then on; -1: never */
-    bool started;                               /* not a blocking call */
+    bool started;                                    /* not a blocking call */
 };
 
 static shared32 *handle_letters(const struct request *h)
 {
-    return &h->comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1];
+    return &h->work.comm->watch.mine->letters[h->post.kind == KIND_SEND ? 0 : 1];
 }
 
 static struct request *handle_of(struct post *post)
@@ -37,22 +29,11 @@ static struct request *handle_of(struct post *post)
     return (struct request *)(void *)((char *)post - offsetof(struct request, post));
 }
 
-static void handle_call_done(struct tutti_comm *comm, struct request *h)
-{
-    struct tutti_comm *outer = comm_callback;
-    comm_callback = comm;
-    fetch_or32(&comm->watch.attention, ATTENTION_NESTED_LETTER);
-    h->done(h->result, h->done_arg);
-    fetch_and32(&comm->watch.attention, ~(uint32_t)ATTENTION_NESTED_LETTER);
-    comm_callback = outer;
-}
-
 /* Called under the lock, which is open while `done` runs. Once `over` is set, the handle's owner
    may free it, and must find no work under way: so the counts are lowered before. One thread at a
    time. */
 static void request_tell(struct p2p *p)
 {
-    struct tutti_comm *comm = p->comm;
     if (p->calling)
         return;
     p->calling = true;
@@ -66,17 +47,12 @@ static void request_tell(struct p2p *p)
         }
         *at = NULL;
         struct request *h = handle_of(first);
-        h->result = first->result;
-        if (h->done) {
-            pthread_mutex_unlock(&p->lock);
-            handle_call_done(comm, h);
-            pthread_mutex_lock(&p->lock);
-            fetch_sub32(&comm->world->threads.seat->promises, 1);    /* E62 release */
-        }
+        h->work.result = first->result;
+        work_call_done(&h->work, &p->lock, ATTENTION_NESTED_LETTER);
         if (h->started)
             fetch_sub32(handle_letters(h), 1);       /* E62 release */
         fetch_sub32(&p->works, 1);
-        completion_signal(&h->completion);
+        completion_signal(&h->work.completion);
     }
     p->calling = false;
 }
@@ -148,11 +124,6 @@ void request_journal(struct watch *w, const struct post *post, uint64_t tick)
     request_journal_note(w, post->kind, &note, post->count, tick);
 }
 
-static bool handle_late(const struct request *h)
-{
-    return h->keep_ns >= 0 && clock_ns() >= (uint64_t)h->keep_ns;
-}
-
 /* Pumps while the budget of a wait lasts. The budget begins again with each piece once its message
    has been matched: no deadline counts from then on. Before that, messages of others do not prolong
    it, because the progress thread checks the deadlines. */
@@ -160,7 +131,7 @@ static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
     struct wait_turns turns = { 0 };
-    while (!completion_over(&h->completion)) {
+    while (!completion_over(&h->work.completion)) {
         bool moved = false;
         if (pthread_mutex_trylock(&p->lock) == 0) {
             moved = request_move(p) && h->post.moving;
@@ -183,7 +154,7 @@ static void handle_attend(struct p2p *p, struct request *h)
     handle_spin(p, h);
     if (attends)
         fetch_sub32(&p->attended, 1);
-    if (attends && !completion_over(&h->completion))
+    if (attends && !completion_over(&h->work.completion))
         progress_kick(p->comm->world);
 }
 
@@ -207,17 +178,17 @@ static bool post_hopes(const struct post *post)
  * ends the wait and breaks nothing. */
 static void handle_cycle(struct request *h)
 {
-    struct watch *w = &h->comm->watch;
-    struct p2p *p = h->comm->p2p;
+    struct watch *w = &h->work.comm->watch;
+    struct p2p *p = h->work.comm->p2p;
     const struct post *post = &h->post;
     pthread_mutex_lock(&p->lock);
     bool moved = request_move(p);
     bool ends = post_hopes(post);
     struct cycle_wait said = { post->kind, post->site, 0, post->peer };
     pthread_mutex_unlock(&p->lock);
-    if (moved || ends || completion_over(&h->completion))
+    if (moved || ends || completion_over(&h->work.completion))
         cycle_over(w->threads);
-    if (!ends && !completion_over(&h->completion))
+    if (!ends && !completion_over(&h->work.completion))
         cycle_look(w, &said);
 }
 
@@ -225,7 +196,7 @@ static void handle_cycle(struct request *h)
  * If other ranks of the cycle are gone by now, they are not the cause. */
 static int handle_stuck(struct request *h)
 {
-    struct tutti_comm *comm = h->comm;
+    struct tutti_comm *comm = h->work.comm;
     struct watch *w = &comm->watch;
     char room[REPORT_TEXT];
     struct text t = TEXT_IN(room);
@@ -246,33 +217,27 @@ static int handle_stuck(struct request *h)
     return -EDEADLK;
 }
 
-/* Waits until it is over: 0. -EAGAIN: the patience has ended. -EINTR: the interrupt function said
- * stop, and the comm is aborted. -EDEADLK. */
-static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
+/* As work_shape.await: -EINTR: the interrupt function said stop, and the comm is aborted.
+ * -EDEADLK. */
+static int handle_until_over(struct request *h, const struct patience *patience)
 {
-    struct tutti_comm *comm = h->comm;
+    struct tutti_comm *comm = h->work.comm;
     struct watch *w = &comm->watch;
-    const struct threads *threads = w->threads;
-    uint64_t began = clock_ns();
-    if (!completion_over(&h->completion))
+    bool given = h->work.keep_ns >= 0 && timeout_given(h->post.timeout_ns);
+    bool endless = patience->most_ns < 0 && !(patience->heeds_late && given);
+    if (!completion_over(&h->work.completion))
         handle_attend(comm->p2p, h);
-    while (!completion_over(&h->completion)) {
-        uint64_t now = clock_ns(), nap = WAIT_LONG;
-        if ((patience_ns >= 0 && now - began >= (uint64_t)patience_ns)
-            || (heed_late && handle_late(h)))
+    while (!completion_over(&h->work.completion)) {
+        if (work_patience_over(&h->work, patience))
             return -EAGAIN;
-        if (patience_ns >= 0 && began + (uint64_t)patience_ns - now < nap)
-            nap = began + (uint64_t)patience_ns - now + 1;
-        if (heed_late && h->keep_ns >= 0 && (uint64_t)h->keep_ns - now < nap)
-            nap = (uint64_t)h->keep_ns - now + 1;
-        bool late = heed_late && h->keep_ns >= 0 && timeout_given(h->post.timeout_ns);
-        bool told = now - began >= CYCLE_FROM_NS && patience_ns < 0 && !late;
+        bool told = endless && clock_ns() - patience->began_ns >= CYCLE_FROM_NS;
         if (told)
             handle_cycle(h);
-        completion_sleep(&h->completion, nap);
-        if (told && cycle_doomed(threads))
+        completion_sleep(&h->work.completion, work_nap(&h->work, patience));
+        if (told && cycle_doomed(w->threads))
             return handle_stuck(h);
-        if (w->interrupt && !completion_over(&h->completion) && w->interrupt(w->interrupt_arg)) {
+        if (w->interrupt && !completion_over(&h->work.completion)
+            && w->interrupt(w->interrupt_arg)) {
             verdict_quit(w, QUIT_INTERRUPT);
             progress_kick(comm->world);
             return -EINTR;
@@ -281,93 +246,38 @@ static int await_handle(struct request *h, int64_t patience_ns, bool heed_late)
     return 0;
 }
 
-static int handle_await(struct request *h, int64_t patience_ns, bool heed_late)
+static int handle_await(struct tutti_work *work, const struct patience *patience)
 {
-    const struct threads *threads = h->comm->watch.threads;
-    int r = await_handle(h, patience_ns, heed_late);
+    struct request *h = (struct request *)(void *)work;
+    struct watch *w = &work->comm->watch;
+    const struct threads *threads = w->threads;
+    bool journal = patience->told && !(load_acquire32(&w->attention) & ATTENTION_WORK);
+    if (journal)
+        request_journal(w, &h->post, clock_tick());
+    int r = handle_until_over(h, patience);
     cycle_over(threads);
+    if (journal)
+        journal_end(w, completion_over(&work->completion) ? work->result : r, clock_tick());
     return r;
 }
 
-static int handle_end(struct request *h, int awaited)
+static void handle_move(struct tutti_work *work)
 {
-    while (!completion_over(&h->completion))
-        handle_await(h, -1, false);
-    int r = (awaited == -EINTR || awaited == -EDEADLK) && h->result < 0 ? awaited : h->result;
-    completion_drop(&h->completion);
-    return r;
+    struct p2p *p = work->comm->p2p;
+    if (pthread_mutex_trylock(&p->lock) != 0)
+        return;
+    request_move(p);
+    pthread_mutex_unlock(&p->lock);
 }
 
-static int handle_take(struct request *h, int awaited)
-{
-    int r = handle_end(h, awaited);
-    free(h);
-    return r;
-}
+static pthread_mutex_t *handle_lock(struct tutti_work *work) { return &work->comm->p2p->lock; }
 
-/* Work that is over does not need its comm. */
-static int handle_check(const struct request *h)
-{
-    if (completion_over(&h->completion))
-        return 0;
-    return *h->comm->fork_word == 1 ? 0 : -ECHILD;
-}
-
-static int handle_wait(struct tutti_work *work, int timeout_ms)
-{
-    struct request *h = (struct request *)(void *)work;
-    int r = handle_check(h);
-    if (r < 0)
-        return r;
-    if (!completion_over(&h->completion)) {
-        guard_known(h->comm);
-        if (comm_callback == h->comm)
-            return -EDEADLK;
-        bool heed_late = timeout_ms == 0 || (timeout_ms > 0 && !handle_late(h));
-        struct watch *w = &h->comm->watch;
-        bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
-        if (journal)
-            request_journal(w, &h->post, clock_tick());
-        r = handle_await(h, timeout_ms > 0 ? (int64_t)timeout_ms * 1000000 : -1, heed_late);
-        if (journal)
-            journal_end(w, completion_over(&h->completion) ? h->result : r, clock_tick());
-    }
-    if (r == -EAGAIN && !completion_over(&h->completion))
-        return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
-    return handle_take(h, r);
-}
-
-static int handle_test(struct tutti_work *work)
-{
-    struct request *h = (struct request *)(void *)work;
-    int r = handle_check(h);
-    if (r < 0)
-        return r;
-    if (!completion_over(&h->completion))
-        guard_known(h->comm);
-    if (!completion_over(&h->completion) && comm_callback != h->comm
-        && pthread_mutex_trylock(&h->comm->p2p->lock) == 0) {
-        struct p2p *p = h->comm->p2p;
-        request_move(p);
-        pthread_mutex_unlock(&p->lock);
-    }
-    if (completion_over(&h->completion))
-        return h->result;
-    return handle_late(h) ? -ETIMEDOUT : -EAGAIN;
-}
-
-static struct work_completion handle_completion(struct tutti_work *work)
-{
-    struct request *h = (struct request *)(void *)work;
-    return (struct work_completion){ &h->completion, h->comm,
-                                     completion_over(&h->completion) ? NULL : &h->comm->p2p->lock };
-}
-
-static const struct work_shape request_shape = { handle_wait, handle_test, handle_completion };
+static const struct work_shape request_shape = { handle_await, handle_move, handle_lock };
 
 static void handle_describe(struct request *h, struct tutti_comm *comm, const struct post *post)
 {
-    *h = (struct request){ .shape = &request_shape, .comm = comm, .post = *post, .keep_ns = -1 };
+    *h = (struct request){ .work = { .shape = &request_shape, .comm = comm, .keep_ns = -1 },
+                           .post = *post };
     h->post.work = true;
     h->post.began_ns = clock_ns();
 }
@@ -376,21 +286,17 @@ static void handle_start(struct request *h, const tutti_call *call)
 {
     h->started = true;
     fetch_add32(handle_letters(h), 1);               /* E62 release */
-    if (call->done)
-        fetch_add32(&h->comm->world->threads.seat->promises, 1);     /* E62 release */
-    h->done = call->done;
-    h->done_arg = call->done_arg;
     h->post.keep = call->flags & TUTTI_KEEP;
     if (h->post.keep && h->post.timeout_ns >= 0)
-        h->keep_ns = (int64_t)h->post.began_ns + h->post.timeout_ns;
-    *call->work = (struct tutti_work *)(void *)h;
+        h->work.keep_ns = (int64_t)h->post.began_ns + h->post.timeout_ns;
+    work_give(&h->work, call);
 }
 
 /* Adds it to the works under way, and pumps. The handle of a started one may be gone when this
  * returns. */
 static void handle_enter(struct request *h)
 {
-    struct tutti_comm *comm = h->comm;
+    struct tutti_comm *comm = h->work.comm;
     struct p2p *p = comm->p2p;
     int64_t timeout_ns = h->post.timeout_ns;
     bool started = h->started;
@@ -418,20 +324,19 @@ static int handle_run(struct tutti_comm *comm, const struct post *post)
     struct request h;
     handle_describe(&h, comm, post);
     handle_enter(&h);
-    return handle_end(&h, handle_await(&h, -1, false));
+    struct patience endless = patience_endless();
+    return work_end(&h.work, handle_await(&h.work, &endless));
 }
 
 int request_start(struct tutti_comm *comm, const struct post *post, const tutti_call *call)
 {
     if (!call || !call->work)
         return handle_run(comm, post);
-    struct request *h = malloc(sizeof *h);
-    int r = h ? progress_start(comm->world) : -ENOMEM;
-    if (r < 0) {
-        free(h);
+    int r;
+    struct request *h = work_make(comm, sizeof *h, &r);
+    if (!h)
         return guard_fail(comm, post->kind, post->site, r,
                           "no memory or no thread for work under way");
-    }
     handle_describe(h, comm, post);
     handle_start(h, call);
     handle_enter(h);

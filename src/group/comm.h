@@ -22,7 +22,7 @@ enum { REPORT_TEXT = 8192, SITE_CACHE = 16, SHAPES = 8, FAULTS_MAX = 8, OPS_MAX 
 
 struct progress;                       /* engine/: the world's progress thread */
 struct pump;
-struct tutti_work;
+struct queued;
 struct algorithm;                      /* coll/ */
 struct p2p;                            /* p2p/ */
 struct rules;
@@ -199,7 +199,7 @@ struct tutti_comm {
         uint64_t calls[KIND_COUNT];    /* begun here, of each kind */
         shared32 attended;             /* threads that spin and pump the queue; no other need to */
         pthread_mutex_t queue_lock;    /* the queue of work, and advancing it */
-        struct tutti_work *queue, *queue_tail;
+        struct queued *queue, *queue_tail;
         uint32_t deadlines;            /* works in the queue whose given deadline ends its head */
         bool pumping;                  /* the thread that pumps is in a `done`, without the lock */
         struct fault faults[FAULTS_MAX];
