@@ -7,9 +7,8 @@
  *                              order of ranks; the launcher is stopped meanwhile, for 300 ms, so
  *                              that it finds many of them at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
- *                              absence and exit with 1
- *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0,
- *                              however long it takes: they ignore SIGTERM
+ *                              absence and exit with 1, however long it takes: they ignore SIGTERM
+ *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
  *   actor differ RANK HOW      three collectives and a message; then RANK calls by HOW: kind (a
  *                              barrier), size, type, missing (nothing, and sleeps); the others
  *                              all_reduce. silent: RANK sleeps before it has called anything
@@ -108,6 +107,7 @@ static void end_by(const char *how)
 static int play_lose(int rank, const char *how, size_t memory)
 {
     tutti_comm *world;
+    signal(SIGTERM, SIG_IGN);
     if (tutti_init(&world, NULL) < 0) return stop(NULL);
     char *held = NULL;
     if (memory && tutti_rank(world) == rank) {

@@ -34,10 +34,18 @@ prints "$box"
 quiet
 [ "$(stat -c %a "$box")" = 600 ] || fail "a box that others may read"
 look ps "$pid"
-# Where a line is wrapped depends on how many digits its times have.
+# Where a line is folded depends on how many digits its times have: each is where it must be, and
+# what it says is compared.
 same() {
-  grep -vE '^(job|  since)' "$here/out" | sed ':all; N; $!b all; s/\n  */ /g' |
-    sed 's/ for .*//; s/, [0-9]* % CPU.*//'
+  sed ':all; N; $!b all; s/\n  */ /g' "$here/out" >"$here/lines"
+  awk '{
+    line = $1
+    for (i = 2; i <= NF; i++)
+      if (length(line " " $i) > 80) { print line; line = "  " $i } else line = line " " $i
+    print line
+  }' "$here/lines" | diff - "$here/out" >&2 || fail "not folded at 80 columns"
+  grep -v '^job' "$here/lines" |
+    sed -E 's/ for [^,]*//; s/, [0-9]* % CPU.*//; s/, [^:]*(asleep|spinning).*//'
 }
 same >"$here/live"
 look ps "$box"

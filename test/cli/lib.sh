@@ -57,6 +57,15 @@ eventually() {
 
 exits() { [ "$code" = "$1" ] || fail "expected exit status $1 $2"; }
 says() { grep -qE -e "$1" "$here/err" || fail "expected on stderr: $1"; }
+# others N: tutti run tells of N other ranks, be they ended because of it or by tutti run.
+others() {
+  local count=0 number
+  for number in $(sed -n '/^tutti run: rank/s/[^;]*;//p' "$here/err" |
+    grep -oE '[0-9]+ (other )?ranks? (ended|was|were)' | cut -d' ' -f1); do
+    count=$((count + number))
+  done
+  [ "$count" = "$1" ] || fail "expected $1 others, not $count"
+}
 quiet() { [ ! -s "$here/err" ] || fail "expected nothing on stderr"; }
 prints() { [ "$(cat "$here/out")" = "$1" ] || fail "expected on stdout: $1"; }
 printed() { [ "$(grep -cE -e "$1" "$here/out")" = "$2" ]; }      # PATTERN LINES
