@@ -35,6 +35,17 @@ static int check_places(const struct arena_header *h, uint64_t bytes, struct tex
     return 0;
 }
 
+/* The command and the library of two installations: both are named. */
+static int foreign(struct text *why)
+{
+    text_add(why, ": here it is ");
+    own_file(why);
+    text_add(why, ", and what started this process is ");
+    program_file(why, getppid());
+    text_add(why, "; let both be of one installation");
+    return -EPROTO;
+}
+
 int arena_check(const struct arena_header *copy, uint64_t bytes, struct text *why)
 {
     if (copy->magic != ARENA_MAGIC) {
@@ -52,18 +63,13 @@ int arena_check(const struct arena_header *copy, uint64_t bytes, struct text *wh
                  "the arena was made by another build of tutti (layout %016llx, this one has "
                  "%016llx)",
                  (unsigned long long)hash, (unsigned long long)layout_hash());
-        text_add(why, ": here it is ");
-        own_file(why);
-        text_add(why, ", and what started this process is ");
-        program_file(why, getppid());
-        text_add(why, "; let both be of one installation");
-        return -EPROTO;
+        return foreign(why);
     }
     if (!ends(copy->version, sizeof copy->version))
         return damaged(why, "version");
     if (strcmp(copy->version, arena_version()) != 0) {
         text_add(why, "the arena was made by tutti %s, this is %s", copy->version, arena_version());
-        return -EPROTO;
+        return foreign(why);
     }
     if (!ends(copy->job, sizeof copy->job) || !ends(copy->rules, sizeof copy->rules))
         return damaged(why, "job name or rule string");

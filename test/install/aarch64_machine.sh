@@ -3,22 +3,24 @@
 # of Debian's: what qemu-user answers in the kernel's place (robust lists, advice on memory, limits,
 # /proc, seccomp) is the kernel's here. After test/install/aarch64.sh, and a build:
 #
-#   bash test/install/aarch64_machine.sh [-p PACKAGE] [-s SUITE] [-c CPUS] [-t SECONDS] REGEX \
-#     [NOT_REGEX]
+#   bash test/install/aarch64_machine.sh [-p PACKAGE] [-s SUITE] [-k IMAGE] [-c CPUS] [-t SECONDS] \
+#     REGEX [NOT_REGEX]
 #
 # PACKAGE names another kernel (default linux-image-cloud-arm64), from SUITE of Debian: such as
-# `-p linux-image-arm64-16k -s trixie` for pages of 16 KiB; SECONDS is the most a test may take
+# `-p linux-image-arm64-16k -s trixie` for pages of 16 KiB; IMAGE is one of your own, as
+# test/install/aarch64_kernel.sh makes one for pages of 64 KiB; SECONDS is the most a test may take
 # (default: twice its own limit). Needs qemu-system-arm; the rest is fetched into
 # build/aarch64-machine. One line a test: its exit status, seconds, last words if lost.
 # It keeps x86's order of memory: that of aarch64 is the explorer's matter (weak stores).
 set -eu
 cd "$(dirname "$0")/../.."
 . /etc/os-release
-package=linux-image-cloud-arm64 suite=$VERSION_CODENAME cpus=2 most=100000
-while getopts p:s:c:t: option; do
+package=linux-image-cloud-arm64 suite=$VERSION_CODENAME image= cpus=2 most=100000
+while getopts p:s:k:c:t: option; do
   case $option in
     p) package=$OPTARG ;;
     s) suite=$OPTARG ;;
+    k) image=$(realpath "$OPTARG") ;;
     c) cpus=$OPTARG ;;
     t) most=$OPTARG ;;
     *) exit 2 ;;
@@ -46,12 +48,13 @@ fetch() {  # SUITE FOLDER PACKAGE...: unpacks them there
   sed mawk procps util-linux findutils diffutils debianutils libtinfo6 libselinux1 libacl1 \
   libattr1 libgmp10 libpcre2-8-0 libproc2-0 libsystemd0 libuuid1 libblkid1 libmount1 \
   libsmartcols1 libcap-ng0 libcap2 liblzma5 libzstd1 liblz4-1 libgcrypt20 libgpg-error0
-if ! compgen -G "$kernel/boot/vmlinuz-*" >/dev/null; then
+if [ -z "$image" ] && ! compgen -G "$kernel/boot/vmlinuz-*" >/dev/null; then
   conf=$machine/apt-$suite/conf
   [ -e "$conf" ] || fetch "$suite" "$machine/none" base-files
   real=$(APT_CONFIG=$conf apt-cache depends "$package" | sed -n 's/.*Depends: \(linux-image\)/\1/p')
   fetch "$suite" "$kernel" "${real:-$package}"
 fi
+[ -n "$image" ] || image=$(echo "$kernel"/boot/vmlinuz-*)
 
 # what the guest has: the tools, the libraries built against, the tree, programs without their
 # debug information, a list of what to run
@@ -149,5 +152,5 @@ with open(out, "wb") as archive:
     entry("TRAILER!!!", 0)
 PYTHON
 exec $qemu -machine virt,accel=tcg -cpu max,pauth-impdef=on -smp "$cpus" -m 6G -nodefaults \
-  -no-user-config -display none -no-reboot -serial stdio -kernel "$kernel"/boot/vmlinuz-* \
+  -no-user-config -display none -no-reboot -serial stdio -kernel "$image" \
   -initrd "$machine/archive" -append "console=ttyAMA0 quiet panic=-1" </dev/null

@@ -23,11 +23,12 @@ second=$(TZ=Asia/Tokyo LC_ALL=C.UTF-8 makes "$scratch/some/where/else" 077 go-rw
 $first
 $second"
 
-# what is in it is what git has
+# what is in it is what git has, and what `reuse lint` wants at the top
 cd "$scratch/one"
 tar -tf build/packages/*.orig.tar.xz | sed 's/^[^/]*\///' | grep -v '/$' | grep . | sort \
   >"$scratch/archived"
-git ls-files | sort | diff - "$scratch/archived" >&2 || lost "the archive has other files than git"
+{ git ls-files; printf '%s\n' LICENSES/MIT.txt REUSE.toml; } | sort |
+  diff - "$scratch/archived" >&2 || lost "the archive has other files than git"
 
 python3 - build/packages/*.spdx.json "$(readelf -dW "$TUTTI_BUILD"/{libtutti.so,tutti} |
   sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort -u | tr '\n' ' ')" <<'PY'

@@ -1,6 +1,7 @@
 /* ctest: needs=proc */
 /* What lies at an address: by both ways of asking, and what counts as ordinary memory. */
 #include "os/maps.h"
+#include "os/memory.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096 };
+#define PAGE memory_page()
 
 static char *map(int protection, int flags)
 {

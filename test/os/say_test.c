@@ -95,7 +95,6 @@ static void full(void **state)
 static void dropped(void **state)
 {
     (void)state;
-    static char got[1 << 20];
     int p[2], over[2], status;
     size_t filled, n = 0;
     char byte = 0;
@@ -103,6 +102,9 @@ static void dropped(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, over), 0);
     fills(p[1]);
     filled = (size_t)fcntl(p[1], F_GETPIPE_SZ);
+    const size_t room = filled + 3 * TEXT;                       /* a pipe of 16 pages: 1 MiB there */
+    char *got = malloc(room);
+    assert_non_null(got);
     pid_t pid = fork();
     if (pid == 0) {
         alarm(LONG);
@@ -118,17 +120,18 @@ static void dropped(void **state)
     close(over[0]);
     assert_int_equal(read(over[1], &byte, 1), 1);
     while (n < filled + TEXT) {
-        ssize_t more = read(p[0], got + n, sizeof got - n);
+        ssize_t more = read(p[0], got + n, room - n);
         assert_true(more > 0);
         n += (size_t)more;
     }
     close(over[1]);
-    for (ssize_t more; (more = read(p[0], got + n, sizeof got - n)) > 0;)
+    for (ssize_t more; (more = read(p[0], got + n, room - n)) > 0;)
         n += (size_t)more;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 7 << 8);
     assert_int_equal(n, filled + TEXT);
     assert_memory_equal(got + filled, text, TEXT);
+    free(got);
     close(p[0]);
 }
 
