@@ -3,12 +3,12 @@
 
     bash test/install/aarch64.sh && cmake --build build/aarch64 --target each_source
     python3 test/install/aarch64_user.py run [-j N] [-t SECONDS] [-b SECONDS] [REGEX [NOT_REGEX]]
-    python3 test/install/aarch64_user.py table
+    python3 test/install/aarch64_user.py table | write
 
 `run` leaves out what has a result in build/aarch64/results already (remove what shall run again):
 it can be cut off and goes on. -j: so many at once; -t: the most a test may take (default: its own
 limit); -b: how long tests are begun. `table` prints all results: how many passed, each skip with
-its reason, each failure with its first words.
+its reason, each failure with its first words; `write` puts that into test/README.md.
 Ranks are programs, so the kernel must begin those of aarch64 by qemu: where binfmt_misc has no
 such entry, root gets one in a user namespace of its own (Linux 6.7). Needs qemu-user-static."""
 import concurrent.futures
@@ -81,8 +81,8 @@ def run_one(name, most, last):
     if not os.path.exists(into):
         with open(into, "w") as file:
             file.write(f'<testsuite><testcase name="{name}" status="fail" '
-                       f'time="{time.monotonic() - began}"><system-out>ended from outside'
-                       '</system-out></testcase></testsuite>')
+                       f'time="{time.monotonic() - began}"><system-out>not done in the time '
+                       'that it was given</system-out></testcase></testsuite>')
     print(*result(name)[:3], flush=True)
 
 
@@ -120,7 +120,8 @@ def why(status, said):
     return (wrong or lines or ["nothing said"])[0][:160]
 
 
-def table():
+def gathered():
+    """(status, how many, of how many, {reason: names}) of all results."""
     results = [result(file[:-4]) for file in sorted(os.listdir(RESULTS))]
     for status in "passed", "skipped", "failed":
         of_it = [r for r in results if r[1] == status]
@@ -129,9 +130,36 @@ def table():
             key = "" if status == "passed" else why(status, said)
             shown = f"{name} ({seconds})" if status == "failed" else name
             reasons.setdefault(key, []).append(shown)
-        print(f"{status}: {len(of_it)} of {len(results)}")
-        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        yield (status, len(of_it), len(results),
+               dict(sorted(reasons.items(), key=lambda item: -len(item[1]))))
+
+
+def table():
+    for status, count, most, reasons in gathered():
+        print(f"{status}: {count} of {most}")
+        for reason, names in reasons.items():
             print(f"  {reason + ': ' if reason else ''}{', '.join(names)}")
+
+
+def write():
+    """The same as a part of test/README.md, between two marks there."""
+    first, last = (time.strftime("%-d %B %Y", time.localtime(day(
+        os.path.getmtime(os.path.join(RESULTS, file)) for file in os.listdir(RESULTS))))
+        for day in (min, max))
+    (_, passed, most, _), (_, skipped, _, reasons), (_, failed, _, failures) = gathered()
+    days = last if first == last else f"{first} to {last}"
+    said = [f"{most} tests ran ({days}): {passed} passed, {skipped} were skipped, {failed} failed.",
+            "", "| what became of it | tests |", "| --- | --- |"]
+    for kind, of_it in ("skipped", reasons), ("failed", failures):
+        said += [f"| {kind}: {reason.replace('|', ' ')} | {', '.join(f'`{n}`' for n in names)} |"
+                 for reason, names in of_it.items()]
+    path = os.path.join(TOP, "test", "README.md")
+    with open(path) as file:
+        text = file.read()
+    begin, end = "<!-- aarch64_user.py write -->\n", "<!-- end of it -->\n"
+    before, rest = text.split(begin)
+    with open(path, "w") as file:
+        file.write(before + begin + "\n".join(said) + "\n" + end + rest.split(end)[1])
 
 
 if __name__ == "__main__":
@@ -139,5 +167,7 @@ if __name__ == "__main__":
         run(sys.argv[2:])
     elif sys.argv[1:] == ["table"]:
         table()
+    elif sys.argv[1:] == ["write"]:
+        write()
     else:
         sys.exit(__doc__)
