@@ -1,4 +1,4 @@
-/* ctest: timeout=300 labels=faults serial */
+/* ctest: timeout=300 labels=faults serial needs=robust */
 /* Ranks that are not where or what the system's quick signs expect: whose list of robust locks
  * another library has replaced, in pid namespaces of their own, without /proc; and ranks whose
  * launcher is killed alone. They join and work all the same, and deaths are met. */
