@@ -106,9 +106,10 @@ static void test_control_pages_are_present(void **state)
     assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 8, .span_bytes = SMALL }, &why),
                      0);
     unsigned char present[64];
-    size_t pages = (PLACES_SEATS + 8 * sizeof(struct seat) + 4095) / 4096;
+    const size_t page = memory_page();
+    size_t pages = (PLACES_SEATS + 8 * sizeof(struct seat) + page - 1) / page;
     assert_true(pages <= sizeof present);
-    assert_int_equal(mincore(a.base, pages * 4096, present), 0);
+    assert_int_equal(mincore(a.base, pages * page, present), 0);
     for (size_t i = 0; i < pages; i++)
         assert_true(present[i] & 1);
     arena_detach(&a);

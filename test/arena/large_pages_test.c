@@ -1,28 +1,46 @@
 /* ctest: timeout=60 labels=nosan */
-/* The books of a span on a kernel whose pages have 16 or 64 KiB, as some of arm64 have: pieces
- * begin and end with a page, so none shares one with its neighbour. The kernel is played: what asks
- * for the size of a page is in this program. Books only: no page is touched. */
-#include "arena/span.h"
+/* Spans and heaps on a kernel whose pages have 16 or 64 KiB, as some of arm64 have: pieces begin
+ * and end with a page, so none shares one with its neighbour; only whole pages are given back, and
+ * all of them are. The kernel is played: what asks for the size of a page, and what is asked to
+ * take pages back, is in this program. */
+#include "arena/heap.h"
 
 #include "os/memory.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define BYTES (UINT64_C(64) << 20)
 
+static const long pages[] = { 4096, 16 << 10, 64 << 10 };
 static long page = 4096;
+static int  parts;                               /* parts of pages that were to be given back */
 
-long sysconf(int name) { return name == _SC_PAGESIZE ? page : -1; }
+long sysconf(int name)
+{
+    if (name == _SC_PAGESIZE)
+        return page;
+    union { void *found; long (*call)(int); } real = { dlsym(RTLD_NEXT, "sysconf") };
+    return real.call(name);
+}
+
+int fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    parts += (mode & FALLOC_FL_PUNCH_HOLE) && (at % page || bytes % page);
+    return (int)syscall(SYS_fallocate, fd, mode, at, bytes);
+}
 
 static void pieces_are_whole_pages(void **state)
 {
-    static const long pages[] = { 4096, 16 << 10, 64 << 10 };
     char *base = (char *)(uintptr_t)(UINT64_C(1) << 40);
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -51,8 +69,51 @@ static void pieces_are_whole_pages(void **state)
     }
 }
 
+static uint64_t blocks(const struct arena *a)
+{
+    struct stat st;
+    assert_int_equal(fstat(arena_fd(a), &st), 0);
+    return (uint64_t)st.st_blocks;
+}
+
+/* Of small pieces one slab stays, of large ones nothing; a slab has room for as many as a page. */
+static void whole_pages_go_back(void **state)
+{
+    enum { MANY = 3000 };
+    static char *at[MANY];
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    char said[512];
+    struct text why = TEXT_IN(said);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct arena a;
+        int error;
+        page = pages[i];
+        parts = 0;
+        assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 2, .span_bytes = BYTES },
+                                      &why), 0);
+        struct span *span = span_open(arena_span(&a, 1), BYTES);
+        struct heap *heap = span ? heap_open(span, &a, &lock) : NULL;
+        assert_non_null(heap);
+        uint64_t before = blocks(&a), slab = page > 16384 ? (uint64_t)page : 16384;
+        for (int k = 0; k < MANY; k++)
+            assert_non_null(at[k] = heap_alloc(heap, k % 100 ? 64 : 5000, &error));
+        assert_true(blocks(&a) - before <= (MANY * 64 + 2 * slab + 30 * 2 * slab) / 512);
+        for (int k = 0; k < MANY; k++)
+            assert_int_equal(heap_free(heap, at[k]), 0);
+        assert_int_equal(parts, 0);
+        assert_true(blocks(&a) - before <= slab / 512);
+        heap_close(heap);
+        span_close(span);
+        arena_detach(&a);
+    }
+    page = 4096;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(pieces_are_whole_pages) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_whole_pages), cmocka_unit_test(whole_pages_go_back),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
