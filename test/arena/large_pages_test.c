@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -89,6 +90,8 @@ static void whole_pages_go_back(void **state)
         struct arena a;
         int error;
         page = pages[i];
+        if (page < (long)getauxval(AT_PAGESZ))       /* smaller ones than there are go nowhere */
+            continue;
         parts = 0;
         assert_int_equal(arena_create(&a, &(struct arena_plan){ .size = 2, .span_bytes = BYTES },
                                       &why), 0);
@@ -107,7 +110,6 @@ static void whole_pages_go_back(void **state)
         span_close(span);
         arena_detach(&a);
     }
-    page = 4096;
 }
 
 int main(void)
