@@ -223,7 +223,7 @@ static void test_huge(void **state)
     fill(whole, bytes + 2 * PAGE);
     assert_int_equal(in(whole + 8, bytes + PAGE), 0);
     int during = mappings();
-    if (during > before + 2 && system("cat /proc/$PPID/maps | cut -c1-80 | tail -n 12") == 0)
+    if (during > before + 2)
         fail_msg("%d mappings, %d before", during, before);
     assert_true(as_filled(whole, bytes + 2 * PAGE));
     assert_int_equal(out(whole + 8), 0);

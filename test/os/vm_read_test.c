@@ -1,5 +1,6 @@
 /* ctest: needs=vm_read */
 /* Reading what is private to another process: all of it, or the reason why not. */
+#include "os/memory.h"
 #include "os/vm_read.h"
 
 #include "child.h"
@@ -17,7 +18,8 @@
 
 #include <cmocka.h>
 
-enum { PAGE = 4096, PAGES = 5, BYTES = PAGES * PAGE };
+#define PAGE  memory_page()
+#define BYTES (5 * PAGE)
 
 static char *map(void)
 {
@@ -26,7 +28,7 @@ static char *map(void)
     return at;
 }
 
-static char byte(size_t i) { return (char)(i * 37 + (i >> 8)); }
+static char byte(size_t i) { return (char)(i * 37 + (i >> 8) + (i >> 16)); }
 
 /* What the child has at `at`, when the test has nothing there any more. */
 struct there { char *at; struct child_pipe ready; };
