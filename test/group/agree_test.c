@@ -44,6 +44,19 @@ static int await_stop(pid_t pid)
     return 0;
 }
 
+/* By then the kernel has marked what it held, if it does so. */
+static int await_end(pid_t pid)
+{
+    const struct process_id id = { .pid = pid };
+    for (uint64_t end = clock_ns() + PATIENCE_S * UINT64_C(1000000000);; sched_yield()) {
+        const char *state = process_state(&id, NULL);
+        if (!strcmp(state, "zombie") || !strcmp(state, "gone"))
+            return 0;
+        if (clock_ns() > end)
+            return -1;
+    }
+}
+
 static uint64_t mixed(uint64_t x)
 {
     x ^= x >> 31;
@@ -168,9 +181,9 @@ static int body_dead_after_voting(tutti_comm *world, int rank)
     ranks_say(PID + rank, (uint32_t)getpid());
     if (rank == 2) {
         CHECK_IS(await_vote(world, 1, 1), 0);
-        kill((pid_t)load_acquire32(&page->word[PID + 1]), SIGKILL);
-        while (tutti_failed(world, NULL, 0) == 0)
-            sched_yield();
+        pid_t voter = (pid_t)load_acquire32(&page->word[PID + 1]);
+        kill(voter, SIGKILL);
+        CHECK_IS(await_end(voter), 0);
     }
     CHECK_IS(tutti_comm_agree(world, &flag), 0);
     CHECK_IS(flag, 8);
@@ -242,6 +255,8 @@ static int body_late(tutti_comm *world, int rank)
             CHECK(strstr(tutti_explain(world), "comm_agree on world") != NULL);
             CHECK(strstr(tutti_explain(world), "missing: rank 2\n") != NULL);
             CHECK(strstr(tutti_explain(world), "agree_test.c:") != NULL);
+            ranks_count(HERE);                   /* nobody gives the next ones up before that */
+            CHECK_IS(ranks_await(HERE, 2), 0);
         }
     }
     ranks_count(GO);
