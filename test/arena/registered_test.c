@@ -243,6 +243,22 @@ static void *on_a_thread(void *arg)
     return (void *)(intptr_t)(in(local, sizeof local) == -EINVAL && strstr(why_room, "stack"));
 }
 
+/* /proc tells memory with code from other memory; qemu-user's does not. */
+static bool code_is_told(const char *at)
+{
+    char line[512], mode[5];
+    unsigned long from, to;
+    bool told = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx %4s", &from, &to, mode) == 3 && from <= (uintptr_t)at
+            && (uintptr_t)at < to)
+            told = mode[2] == 'x';
+    fclose(maps);
+    return told;
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -281,7 +297,10 @@ static void test_refusals(void **state)
     assert_int_equal(mprotect(one + 4 * PAGE, PAGE, PROT_READ), 0);
     refused(one, 16 * PAGE, "readable and writable");
     assert_int_equal(mprotect(one + 4 * PAGE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-    refused(one, 16 * PAGE, "code");
+    if (code_is_told(one + 4 * PAGE))
+        refused(one, 16 * PAGE, "code");
+    else
+        print_message("this kernel does not say where code is: not looked at\n");
     assert_int_equal(mprotect(one + 4 * PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
 
     fill(one, 16 * PAGE);
