@@ -66,15 +66,18 @@ int tutti_queue_create_at(const char *site, tutti_comm *comm, int writer,
     return guard_leave(comm, r);
 }
 
-static int call_check(struct tutti_queue *q, const struct feed_call *c, const tutti_call *call)
+static __attribute__((noinline))
+int side_refuse(struct tutti_queue *q, const struct feed_call *c)
+{
+    uint32_t me = q->comm->watch.me;
+    return guard_refuse(q->comm, c->kind, c->site, "this rank, %u, is %s; the writer is rank %u",
+                        me, me == q->writer ? "the writer" : "a reader", q->writer);
+}
+
+static __attribute__((noinline))
+int call_check(struct tutti_queue *q, const struct feed_call *c, const tutti_call *call)
 {
     struct tutti_comm *comm = q->comm;
-    bool writes = c->kind == KIND_QUEUE_PUT, writer = comm->watch.me == q->writer;
-    if (writes != writer)
-        return guard_refuse(comm, c->kind, c->site, "this rank, %u, is %s; the writer is rank %u",
-                            comm->watch.me, writer ? "the writer" : "a reader", q->writer);
-    if (!call)
-        return 0;
     if (call->work && c->once)
         return guard_refuse(comm, c->kind, c->site,
                             "call.work: this call does not wait, so it cannot be left under way");
@@ -90,8 +93,9 @@ static int call_leave(struct tutti_queue *q, const struct feed_call *c, int resu
 }
 
 /* 0: inside, and *c is filled in; call_leave when done. */
-static int call_enter(struct tutti_queue *q, enum kind kind, const char *site,
-                      const tutti_call *call, struct feed_call *c)
+static inline __attribute__((always_inline))
+int call_enter(struct tutti_queue *q, enum kind kind, const char *site, const tutti_call *call,
+               struct feed_call *c)
 {
     guard_clear(call);
     if (!q)
@@ -109,29 +113,45 @@ static int call_enter(struct tutti_queue *q, enum kind kind, const char *site,
             || (kind == KIND_QUEUE_PUT && (q->flags & TUTTI_QUEUE_REFUSE)),
         .behind = (call && call->work) || load_acquire32(&q->works)
     };
-    r = call_check(q, c, call);
+    if ((q->comm->watch.me == q->writer) != (kind == KIND_QUEUE_PUT))
+        r = side_refuse(q, c);
+    else if (call)
+        r = call_check(q, c, call);
     if (r == 0)
         r = guard_operation(q->comm, kind, c->site);
     return r < 0 ? call_leave(q, c, r) : 0;
 }
 
-/* To its end, or left under way. What does not wait does not wait for those before it, either. */
-static int call_put(struct tutti_queue *q, const struct feed_call *c, struct feed_put *put,
-                    int parts, const tutti_call *call)
+/* What does not wait does not wait for those before it, either. */
+static __attribute__((noinline))
+int put_behind(struct tutti_queue *q, const struct feed_call *c, const struct feed_put *put,
+               int parts, const tutti_call *call)
 {
-    if (!c->behind)
-        return feed_put(q, put, c);
     const struct feed_task task = { .call = *c, .put = *put };
     return c->once ? -EAGAIN : feed_work_run(q, &task, parts, call);
 }
 
-static int call_get(struct tutti_queue *q, const struct feed_call *c, const struct feed_get *get,
-                    const tutti_call *call)
+static __attribute__((noinline))
+int get_behind(struct tutti_queue *q, const struct feed_call *c, const struct feed_get *get,
+               const tutti_call *call)
 {
-    if (!c->behind)
-        return feed_get(q, get, c);
     const struct feed_task task = { .call = *c, .get = *get };
     return c->once ? -EAGAIN : feed_work_run(q, &task, 0, call);
+}
+
+/* To its end, or left under way. */
+static inline __attribute__((always_inline))
+int call_put(struct tutti_queue *q, const struct feed_call *c, struct feed_put *put, int parts,
+             const tutti_call *call)
+{
+    return c->behind ? put_behind(q, c, put, parts, call) : feed_put(q, put, c);
+}
+
+static inline __attribute__((always_inline))
+int call_get(struct tutti_queue *q, const struct feed_call *c, const struct feed_get *get,
+             const tutti_call *call)
+{
+    return c->behind ? get_behind(q, c, get, call) : feed_get(q, get, c);
 }
 
 /* The books of loans are the tasks', too. */
@@ -170,8 +190,7 @@ int tutti_queue_put_v_at(const char *site, tutti_queue *queue, const void *const
             all += bytes[i];
     }
     if (r == 0) {
-        struct feed_put put;
-        feed_put_of(&put, part, bytes, parts);
+        struct feed_put put = { .part = part, .bytes = bytes, .all = all, .left = all };
         r = call_put(queue, &c, &put, parts, call);
     }
     return call_leave(queue, &c, r);

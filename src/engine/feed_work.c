@@ -60,7 +60,7 @@ static void work_drop(struct tutti_queue *q, struct feed_task *task, int result)
     while (*link != task)
         link = &(*link)->next;
     if (task->call.kind == KIND_QUEUE_PUT)
-        feed_put_end(q, &task->put, result);
+        feed_put_fails(q, &task->put, result);
     work_ends(q, link, result);
 }
 

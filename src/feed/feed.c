@@ -21,12 +21,6 @@
 enum { SOON_OF_YIELDS = 20 };
 enum { CLOSE_NS = 50000 };             /* between two wakes of a call that is to end */
 
-void feed_count(shared64 *figure, uint64_t more)
-{
-    /* relaxed: a figure for people */
-    store_relaxed64(figure, load_relaxed64(figure) + more);
-}
-
 /* ---- waits ---- */
 
 static void feed_wait_begin(struct tutti_queue *q, const struct feed_call *call)
@@ -140,11 +134,9 @@ void feed_wake(struct tutti_queue *q, shared64 *word)
 }
 
 /* When it came: as the other side has said, if it had to wake this one; else just now. */
-void feed_came(struct tutti_queue *q)
+void feed_came_late(struct tutti_queue *q)
 {
     struct watch *w = &q->comm->watch;
-    if (!q->since)
-        return;
     uint64_t now = clock_tick();
     /* relaxed: a hint; another message's does no harm */
     uint64_t woke = load_relaxed64(&q->head->woke);
@@ -176,22 +168,13 @@ int feed_enter(struct tutti_queue *q)
     return -ECANCELED;
 }
 
-int feed_leave(struct tutti_queue *q, int result)
+void feed_waited(struct tutti_queue *q, int result)
 {
-    if (q->waits) {
-        timed_wait_moved(&q->wait);
-        if (!(load_acquire32(&q->comm->watch.attention) & ATTENTION_WORK))
-            journal_end(&q->comm->watch, result, clock_tick());
-        q->waits = false;
-        q->since = 0;
-    }
-    return feed_out(q, result);
-}
-
-int feed_out(struct tutti_queue *q, int result)
-{
-    store_release32(&q->inside, 0);                                  /* E100 release */
-    return result;
+    timed_wait_moved(&q->wait);
+    if (!(load_acquire32(&q->comm->watch.attention) & ATTENTION_WORK))
+        journal_end(&q->comm->watch, result, clock_tick());
+    q->waits = false;
+    q->since = 0;
 }
 
 /* The call under way may be about to sleep, and has a private word that nobody else's futex knows:

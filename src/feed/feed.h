@@ -158,8 +158,21 @@ int  feed_create(struct tutti_comm *parent, uint32_t site, uint32_t writer, uint
                  unsigned flags, uint64_t start, struct tutti_queue **queue);
 /* 0: this thread is inside. -EBUSY: another one is. -ECANCELED: closed. */
 int  feed_enter(struct tutti_queue *q);
-int  feed_leave(struct tutti_queue *q, int result);
-int  feed_out(struct tutti_queue *q, int result);    /* the same, after a call behind tasks */
+void feed_waited(struct tutti_queue *q, int result);         /* feed_leave, of a call that waited */
+/* The same as feed_leave, after a call behind tasks. */
+static inline int feed_out(struct tutti_queue *q, int result)
+{
+    store_release32(&q->inside, 0);                                  /* E100 release */
+    return result;
+}
+
+static inline int feed_leave(struct tutti_queue *q, int result)
+{
+    if (q->waits)
+        feed_waited(q, result);
+    return feed_out(q, result);
+}
+
 /* The writer's, as comm_hold. */
 void *feed_memory(struct tutti_queue *q, size_t bytes, int *error);
 /* Any thread. Ends the call under way, and by end_works the tasks. */
@@ -179,13 +192,11 @@ struct feed_wait { shared64 *word; shared32 *sleeps; uint64_t seen; uint32_t pee
 int  feed_step(struct tutti_queue *q, struct feed_task *task, struct feed_wait *wait);
 
 /* put.c */
-void feed_put_of(struct feed_put *put, const void *const part[], const size_t bytes[], int parts);
 int  feed_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call);
 int  feed_put_step(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
                    struct feed_wait *wait);
-/* Of a put that ends otherwise than by a step, too. */
-void feed_put_end(struct tutti_queue *q, struct feed_put *put, int result);
-void feed_full_over(struct tutti_queue *q);          /* no reader's `full` is set */
+/* Of a put that fails otherwise than by a step, too. */
+void feed_put_fails(struct tutti_queue *q, struct feed_put *put, int result);
 void feed_end(struct tutti_queue *q);                /* of a close */
 /* Looks at who reads and who is dead, and how far all have read: q->least. */
 int  feed_readers(struct tutti_queue *q, const struct feed_call *call);
@@ -227,7 +238,12 @@ enum { FEED_GLANCES = TINY(256, 1) };
 bool feed_glance(struct tutti_queue *q, const shared64 *word);
 void feed_wake(struct tutti_queue *q, shared64 *word);
 /* What was waited for has come. */
-void feed_came(struct tutti_queue *q);
+void feed_came_late(struct tutti_queue *q);
+static inline void feed_came(struct tutti_queue *q)
+{
+    if (q->since)
+        feed_came_late(q);
+}
 /* Begins the report of a failure: "queue_get on comm 2, called by rank 1 at a.c:3: ". */
 void feed_report(struct tutti_queue *q, const struct feed_call *call, struct text *t);
 /* The deadline of a call has passed. wait NULL: others were before it. Returns -ETIMEDOUT. */
@@ -236,6 +252,10 @@ int  feed_late(struct tutti_queue *q, const struct feed_call *call, const struct
 int  feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer);
 /* What stands in the arena cannot be true. Returns -EPROTO. */
 int  feed_damaged(struct tutti_queue *q, const struct feed_call *call);
-void feed_count(shared64 *figure, uint64_t more);
+static inline void feed_count(shared64 *figure, uint64_t more)
+{
+    /* relaxed: a figure for people */
+    store_relaxed64(figure, load_relaxed64(figure) + more);
+}
 
 #endif

@@ -15,7 +15,7 @@ struct front { const char *data; uint64_t bytes, end; bool part; };
 
 /* ---- what has been read ---- */
 
-static void tail_set(struct tutti_queue *q, uint64_t tail)
+static inline void tail_set(struct tutti_queue *q, uint64_t tail)
 {
     struct feed_reader *mine = &q->head->readers[q->comm->watch.me];
     store_fence64(&mine->tail, tail);               /* E98 release, E99 release, E99 fence */
@@ -23,19 +23,25 @@ static void tail_set(struct tutti_queue *q, uint64_t tail)
         feed_wake(q, &mine->tail);
 }
 
-/* Goes past a record. Without holds no other thread is here. */
-static void get_past(struct tutti_queue *q, uint64_t end)
+static __attribute__((noinline))
+void past_holds(struct tutti_queue *q, uint64_t end)
 {
-    if (!load_acquire32(&q->holds)) {
-        q->at = end;
-        tail_set(q, end);
-        return;
-    }
     pthread_mutex_lock(&q->lock);
     q->at = end;
     if (!load_acquire32(&q->holds))
         tail_set(q, end);
     pthread_mutex_unlock(&q->lock);
+}
+
+/* Goes past a record. Without holds no other thread is here. */
+static inline void get_past(struct tutti_queue *q, uint64_t end)
+{
+    if (load_acquire32(&q->holds)) {
+        past_holds(q, end);
+        return;
+    }
+    q->at = end;
+    tail_set(q, end);
 }
 
 /* Holds the record from q->at on. The hold's number; 0: there are too many, or too much. */
@@ -101,8 +107,9 @@ static int hold_stuck(struct tutti_queue *q, const struct feed_call *call)
 }
 
 /* 0: a record is there. */
-static int record_look(struct tutti_queue *q, const struct feed_record *record,
-                       const struct feed_call *call, struct feed_wait *wait)
+static __attribute__((noinline))
+int record_look(struct tutti_queue *q, const struct feed_record *record,
+                const struct feed_call *call, struct feed_wait *wait)
 {
     struct watch *w = &q->comm->watch;
     if (call->once)
@@ -166,16 +173,33 @@ static int lent_find(struct tutti_queue *q, const struct feed_record *record, ui
     return 0;
 }
 
+/* A record that is no message. 0: look on; or *f is one that lies elsewhere. */
+static __attribute__((noinline))
+int record_odd(struct tutti_queue *q, const struct feed_record *record, uint64_t end,
+               struct front *f, const struct feed_call *call)
+{
+    uint64_t left = record->what >> FEED_KIND_BITS;
+    enum feed_kind kind = (enum feed_kind)(record->what & ((1 << FEED_KIND_BITS) - 1));
+    if (kind == FEED_END)
+        return -ESHUTDOWN;
+    if (kind == FEED_LENT)
+        return lent_find(q, record, left, end, f) < 0 ? feed_damaged(q, call) : 0;
+    if (kind != FEED_FILL)
+        return part_add(q, record, kind, left, end, call);
+    get_past(q, end);
+    return 0;
+}
+
 /* 0: a whole message is there. */
-static int front_find(struct tutti_queue *q, struct front *f, const struct feed_call *call,
-                      struct feed_wait *wait)
+static inline __attribute__((always_inline))
+int front_find(struct tutti_queue *q, struct front *f, const struct feed_call *call,
+               struct feed_wait *wait)
 {
     while (!q->part || q->part_got < q->part_bytes) {
         const struct feed_record *record = feed_record_at(q, q->at);
         uint64_t end = load_acquire64(&record->stamp);               /* E96 acquire */
-        int r = 0;
         if (!end) {
-            r = record_look(q, record, call, wait);
+            int r = record_look(q, record, call, wait);
             if (r)
                 return r;
             continue;
@@ -183,37 +207,33 @@ static int front_find(struct tutti_queue *q, struct front *f, const struct feed_
         feed_came(q);
         uint64_t bytes = end - q->at, left = record->what >> FEED_KIND_BITS;
         enum feed_kind kind = (enum feed_kind)(record->what & ((1 << FEED_KIND_BITS) - 1));
-        if (!bytes || bytes > q->room / 4 || bytes % FEED_STEP)
+        bool whole = kind == FEED_WHOLE;
+        if (!bytes || bytes > q->room / 4 || bytes % FEED_STEP
+            || (whole && left > bytes - FEED_RECORD))
             return feed_damaged(q, call);
-        if (kind == FEED_END)
-            return -ESHUTDOWN;
-        if (kind == FEED_WHOLE) {
-            if (left > bytes - FEED_RECORD)
-                return feed_damaged(q, call);
-            part_drop(q);
+        if (whole) {
+            if (q->part)
+                part_drop(q);
             *f = (struct front){ record->data, left, end, false };
             return 0;
         }
-        if (kind == FEED_LENT)
-            return lent_find(q, record, left, end, f) < 0 ? feed_damaged(q, call) : 0;
-        if (kind == FEED_FILL)
-            get_past(q, end);
-        else
-            r = part_add(q, record, kind, left, end, call);
-        if (r < 0)
+        struct front elsewhere = { NULL, 0, 0, false };
+        int r = record_odd(q, record, end, &elsewhere, call);
+        *f = elsewhere;
+        if (r < 0 || elsewhere.data)
             return r;
     }
     *f = (struct front){ q->part, q->part_bytes, 0, true };
     return 0;
 }
 
-static void front_over(struct tutti_queue *q, const struct front *f)
+static inline void front_over(struct tutti_queue *q, const struct front *f)
 {
     feed_count(&q->messages, 1);
     feed_count(&q->bytes, f->bytes);
 }
 
-static int front_copy(struct tutti_queue *q, const struct front *f, void *buf, size_t *bytes)
+static inline int front_copy(struct tutti_queue *q, const struct front *f, void *buf, size_t *bytes)
 {
     bool fits = f->bytes <= *bytes;
     *bytes = f->bytes;
@@ -229,7 +249,8 @@ static int front_copy(struct tutti_queue *q, const struct front *f, void *buf, s
     return 0;
 }
 
-static int front_show(struct tutti_queue *q, const struct front *f, tutti_queue_message *message)
+static __attribute__((noinline))
+int front_show(struct tutti_queue *q, const struct front *f, tutti_queue_message *message)
 {
     *message = (tutti_queue_message){ .data = f->data, .bytes = f->bytes };
     if (f->part) {
@@ -247,25 +268,45 @@ static int front_show(struct tutti_queue *q, const struct front *f, tutti_queue_
     return 0;
 }
 
-int feed_get_step(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call,
-                  struct feed_wait *wait)
+static inline __attribute__((always_inline))
+int get_step(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call,
+             struct feed_wait *wait)
 {
     struct front f = { NULL, 0, 0, false };
     int r = front_find(q, &f, call, wait);
     if (r)
         return r;
-    return get->message ? front_show(q, &f, get->message)
-                        : front_copy(q, &f, get->buf, get->bytes);
+    if (!get->message)
+        return front_copy(q, &f, get->buf, get->bytes);
+    const struct front shown = f;                    /* else f is not in registers */
+    return front_show(q, &shown, get->message);
 }
 
+int feed_get_step(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call,
+                  struct feed_wait *wait)
+{
+    return get_step(q, get, call, wait);
+}
+
+static __attribute__((noinline))
+int get_waits(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call,
+              struct feed_wait *wait)
+{
+    int r = FEED_WAITS;
+    while (r == FEED_WAITS) {
+        r = feed_wait(q, call, wait);
+        if (r == 0)
+            r = feed_get_step(q, get, call, wait);
+    }
+    return r;
+}
+
+/* The most frequent case, without a sleep, is a straight line. */
 int feed_get(struct tutti_queue *q, const struct feed_get *get, const struct feed_call *call)
 {
     struct feed_wait wait;
-    int r;
-    while ((r = feed_get_step(q, get, call, &wait)) == FEED_WAITS)
-        if ((r = feed_wait(q, call, &wait)) < 0)
-            return r;
-    return r;
+    int r = get_step(q, get, call, &wait);
+    return r == FEED_WAITS ? get_waits(q, get, call, &wait) : r;
 }
 
 void feed_release(struct tutti_queue *q, tutti_queue_message *message)

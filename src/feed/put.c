@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Copies the next `bytes` of the message. */
-static void put_copy(struct feed_put *put, char *to, uint64_t bytes)
+static inline __attribute__((always_inline))
+void put_copy(struct feed_put *put, char *to, uint64_t bytes)
 {
     while (bytes) {
         size_t n = *put->bytes - put->done;
@@ -36,7 +37,8 @@ static void reader_goes(struct tutti_queue *q, uint32_t p)
 }
 
 /* One that has closed, or has died where the queue goes on without the dead. */
-static int reader_gone(struct tutti_queue *q, uint32_t p, const struct feed_call *call)
+static __attribute__((noinline, cold))
+int reader_gone(struct tutti_queue *q, uint32_t p, const struct feed_call *call)
 {
     if (load_acquire64(&q->head->readers[p].tail) != FEED_AWAY) {    /* E98 acquire */
         if (!(q->flags & TUTTI_QUEUE_GO_ON))
@@ -47,11 +49,12 @@ static int reader_gone(struct tutti_queue *q, uint32_t p, const struct feed_call
     return 0;
 }
 
-static int readers_look(struct tutti_queue *q, const struct feed_call *call)
+static inline __attribute__((always_inline))
+int readers_look(struct tutti_queue *q, const struct feed_call *call)
 {
     struct watch *w = &q->comm->watch;
     for (uint32_t p = 0; p < w->size; p++)
-        if (!q->away[p] && timed_wait_lost(w, p, SLICE_BRIEF)) {
+        if (!q->away[p] && !timed_wait_there(w, p) && timed_wait_lost(w, p, SLICE_BRIEF)) {
             int r = reader_gone(q, p, call);
             if (r < 0)
                 return r;
@@ -88,17 +91,8 @@ static bool room_is(const struct tutti_queue *q, uint64_t need)
     return q->at + need + FEED_STEP - q->least <= q->room;
 }
 
-/* Tells reader p, if it waits for a message, that what it holds is the room that the next one
- * lacks. 0, or the tail that stands for that. */
-static void full_set(struct tutti_queue *q, uint32_t p, uint64_t tail)
-{
-    if (q->full && q->full != p + 1)
-        feed_full_over(q);
-    q->full = p + 1;
-    store_release64(&q->head->readers[p].full, tail);                /* E114 release */
-}
-
-void feed_full_over(struct tutti_queue *q)
+/* No reader's `full` is set. */
+static inline void full_over(struct tutti_queue *q)
 {
     if (q->full)
         /* relaxed: E114; nothing is read by it */
@@ -106,9 +100,20 @@ void feed_full_over(struct tutti_queue *q)
     q->full = 0;
 }
 
-/* 0: `need` bytes, and those of the next stamp, are free. */
-static int room_find(struct tutti_queue *q, uint64_t need, const struct feed_call *call,
-                     struct feed_wait *wait)
+/* Tells reader p, if it waits for a message, that what it holds is the room that the next one
+ * lacks. 0, or the tail that stands for that. */
+static void full_set(struct tutti_queue *q, uint32_t p, uint64_t tail)
+{
+    if (q->full != p + 1)
+        full_over(q);
+    q->full = p + 1;
+    store_release64(&q->head->readers[p].full, tail);                /* E114 release */
+}
+
+/* Looks how far all have read. */
+static __attribute__((noinline))
+int room_seek(struct tutti_queue *q, uint64_t need, const struct feed_call *call,
+              struct feed_wait *wait)
 {
     while (!room_is(q, need)) {
         uint32_t p;
@@ -135,7 +140,18 @@ static int room_find(struct tutti_queue *q, uint64_t need, const struct feed_cal
                                     q->at + need + FEED_STEP - q->room, "for room, for a get" };
         return FEED_WAITS;
     }
-    feed_full_over(q);
+    return 0;
+}
+
+/* 0: `need` bytes, and those of the next stamp, are free. */
+static inline __attribute__((always_inline))
+int room_find(struct tutti_queue *q, uint64_t need, const struct feed_call *call,
+              struct feed_wait *wait)
+{
+    int r = room_is(q, need) ? 0 : room_seek(q, need, call, wait);
+    if (r)
+        return r;
+    full_over(q);
     feed_came(q);
     return 0;
 }
@@ -156,7 +172,8 @@ static void stamp_clear_ahead(struct tutti_queue *q)
         stamp_clear(q, q->clear);
 }
 
-static void record_set(struct tutti_queue *q, enum feed_kind kind, uint64_t left, uint64_t bytes)
+static inline __attribute__((always_inline))
+void record_set(struct tutti_queue *q, enum feed_kind kind, uint64_t left, uint64_t bytes)
 {
     struct feed_record *record = feed_record_at(q, q->at);
     q->at += bytes;
@@ -167,7 +184,7 @@ static void record_set(struct tutti_queue *q, enum feed_kind kind, uint64_t left
 }
 
 /* Everything so far can be read: wakes who sleeps for it. */
-static void head_set(struct tutti_queue *q)
+static inline void head_set(struct tutti_queue *q)
 {
     struct watch *w = &q->comm->watch;
     bool sleeps = false;
@@ -181,8 +198,9 @@ static void head_set(struct tutti_queue *q)
     feed_wake(q, &q->head->head);
 }
 
-static int record_put(struct tutti_queue *q, struct feed_put *put, enum feed_kind kind,
-                      const struct feed_call *call, struct feed_wait *wait)
+static inline __attribute__((always_inline))
+int record_put(struct tutti_queue *q, struct feed_put *put, enum feed_kind kind,
+               const struct feed_call *call, struct feed_wait *wait)
 {
     uint64_t left = put->left, most = kind == FEED_WHOLE ? q->whole : q->piece;
     uint64_t data = left < most ? left : most, bytes = feed_record_bytes(data);
@@ -201,7 +219,8 @@ static int record_put(struct tutti_queue *q, struct feed_put *put, enum feed_kin
 }
 
 /* As readers_look, and -ESHUTDOWN where nobody reads any more. */
-static int readers_live(struct tutti_queue *q, const struct feed_call *call)
+static inline __attribute__((always_inline))
+int readers_live(struct tutti_queue *q, const struct feed_call *call)
 {
     int r = readers_look(q, call);
     return r == 0 && !q->left && q->comm->watch.size > 1 ? -ESHUTDOWN : r;
@@ -215,8 +234,9 @@ int feed_readers(struct tutti_queue *q, const struct feed_call *call)
 }
 
 /* A record that says where the message lies. */
-static int place_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
-                     struct feed_wait *wait)
+static __attribute__((noinline))
+int place_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+              struct feed_wait *wait)
 {
     uint64_t place = (uint64_t)(put->loan->at - q->comm->world->arena.base);
     int r = room_find(q, FEED_STEP, call, wait);
@@ -231,78 +251,98 @@ static int place_put(struct tutti_queue *q, struct feed_put *put, const struct f
 }
 
 /* A long message is copied into a loan, if there is memory for one. */
-static int put_begin(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call)
+static int loan_fill(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call)
 {
-    int r = put->loan ? feed_readers(q, call) : readers_live(q, call);
-    if (r == 0 && !put->loan && put->all > q->whole && put->all >= FEED_LENT_FROM) {
-        r = feed_loan_take(q, put->all, &put->loan, call);
-        if (r == 0)
-            put_copy(put, put->loan->at, put->all);
-        put->own = r == 0;
-        r = r == -ENOSPC || r == -ENOMEM ? 0 : r;
-    }
-    put->left = put->all;
-    put->begun = r == 0;
-    return r;
+    int r = feed_loan_take(q, put->all, &put->loan, call);
+    if (r == 0)
+        put_copy(put, put->loan->at, put->all);
+    put->own = r == 0;
+    return r == -ENOSPC || r == -ENOMEM ? 0 : r;
 }
 
-static int put_on(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
-                  struct feed_wait *wait)
+/* Of a message that lies in a loan, or is longer than a record. */
+static __attribute__((noinline))
+int long_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+             struct feed_wait *wait)
 {
-    int r = put->begun ? 0 : put_begin(q, put, call);
+    uint32_t about;
+    int r = 0;
+    if (!put->begun && put->loan)
+        r = readers_least(q, call, &about);
+    else if (!put->begun && put->all >= FEED_LENT_FROM)
+        r = loan_fill(q, put, call);
     if (r)
         return r;
+    put->begun = true;
     if (put->loan)
         return place_put(q, put, call, wait);
-    if (put->all <= q->whole)
-        return record_put(q, put, FEED_WHOLE, call, wait);
     /* given up in the middle, it stays unfinished: the next message begins with another kind */
     while (put->left && r == 0)
         r = record_put(q, put, put->left == put->all ? FEED_FIRST : FEED_MORE, call, wait);
     return r;
 }
 
-void feed_put_end(struct tutti_queue *q, struct feed_put *put, int result)
+static inline __attribute__((always_inline))
+int put_on(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+           struct feed_wait *wait)
 {
-    if (result == 0) {
-        feed_count(&q->messages, 1);
-        feed_count(&q->bytes, put->all);
-        return;
-    }
+    int r = put->begun ? 0 : readers_live(q, call);
+    if (r)
+        return r;
+    if (put->loan || put->all > q->whole)
+        return long_put(q, put, call, wait);
+    put->begun = true;
+    return record_put(q, put, FEED_WHOLE, call, wait);
+}
+
+void feed_put_fails(struct tutti_queue *q, struct feed_put *put, int result)
+{
     if (put->loan)
         put->loan->state = put->own ? LOAN_IDLE : LOAN_OUT;
     if (result != -EAGAIN)                           /* else it may be tried again soon */
-        feed_full_over(q);
+        full_over(q);
+}
+
+static inline __attribute__((always_inline))
+int put_step(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+             struct feed_wait *wait)
+{
+    int r = put_on(q, put, call, wait);
+    if (r == 0) {
+        feed_count(&q->messages, 1);
+        feed_count(&q->bytes, put->all);
+    } else if (r != FEED_WAITS)
+        feed_put_fails(q, put, r);
+    return r;
 }
 
 int feed_put_step(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
                   struct feed_wait *wait)
 {
-    int r = put_on(q, put, call, wait);
-    if (r != FEED_WAITS)
-        feed_put_end(q, put, r);
+    return put_step(q, put, call, wait);
+}
+
+static __attribute__((noinline))
+int put_waits(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call,
+              struct feed_wait *wait)
+{
+    int r = FEED_WAITS;
+    while (r == FEED_WAITS) {
+        r = feed_wait(q, call, wait);
+        if (r < 0)
+            feed_put_fails(q, put, r);
+        else
+            r = feed_put_step(q, put, call, wait);
+    }
     return r;
 }
 
-void feed_put_of(struct feed_put *put, const void *const part[], const size_t bytes[], int parts)
-{
-    *put = (struct feed_put){ .part = part, .bytes = bytes };
-    for (int i = 0; i < parts; i++)
-        put->all += bytes[i];
-}
-
+/* The most frequent case, without a wait, is a straight line. */
 int feed_put(struct tutti_queue *q, struct feed_put *put, const struct feed_call *call)
 {
     struct feed_wait wait;
-    int r;
-    while ((r = feed_put_step(q, put, call, &wait)) == FEED_WAITS) {
-        r = feed_wait(q, call, &wait);
-        if (r < 0) {
-            feed_put_end(q, put, r);
-            return r;
-        }
-    }
-    return r;
+    int r = put_step(q, put, call, &wait);
+    return r == FEED_WAITS ? put_waits(q, put, call, &wait) : r;
 }
 
 void feed_end(struct tutti_queue *q)

@@ -49,6 +49,14 @@ int timed_wait_doze(struct timed_wait *p, shared32 *bell, uint32_t seen, int abo
 /* Is `about` gone? Before a long slice it also finds deaths without a mark. Any thread of this
  * rank. slice: enum wait_slice of the next sleep. */
 bool timed_wait_lost(struct watch *w, uint32_t about, int slice);
+/* Its words say that it is not, so timed_wait_lost need not be asked before a brief sleep. */
+static inline bool timed_wait_there(const struct watch *w, uint32_t about)
+{
+    shared32 *mark = process_mark_word(&w->seats[about]->mark);
+    return process_mark_held(load_acquire32(mark))                   /* E5 acquire */
+        && !load_relaxed8(&w->lost[about])           /* relaxed: sticky, all who write it agree */
+        && !(load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED));  /* E7 acquire */
+}
 /* enum wait_slice of the next sleep. */
 int timed_wait_slice(const struct timed_wait *p);
 

@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/text.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -28,8 +29,22 @@ int  process_mark_init(struct process_mark *mark);  /* by the arena's creator; t
 int  process_mark_hold(struct process_mark *mark);
 /* Unlocks, then wakes all. By the holding thread only. */
 int  process_mark_leave(struct process_mark *mark);
-shared32 *process_mark_word(struct process_mark *mark);     /* the word to sleep on */
-bool process_mark_held(uint32_t word);                      /* a tid in it and not OWNER_DIED */
+/* The word to sleep on. */
+static inline shared32 *process_mark_word(struct process_mark *mark)
+{
+#ifdef __GLIBC__
+    return (shared32 *)(void *)&mark->mutex.__data.__lock;
+#else
+    return (shared32 *)(void *)&mark->mutex.__u.__vi[1];
+#endif
+}
+
+/* A tid in it and not OWNER_DIED. */
+static inline bool process_mark_held(uint32_t word)
+{
+    return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
+}
+
 bool process_mark_died(uint32_t word);
 bool process_mark_mine(struct process_mark *mark);          /* the calling thread is the holder */
 /* Before a fork, by the thread that forks; then in the child, with the result: its marks are its

@@ -26,12 +26,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#define LOCK_WORD(mutex) ((mutex).__data.__lock)
-#else
-#define LOCK_WORD(mutex) ((mutex).__u.__vi[1])
-#endif
-
 int process_mark_init(struct process_mark *mark)
 {
     pthread_mutexattr_t attributes;
@@ -47,11 +41,6 @@ int process_mark_init(struct process_mark *mark)
         error = pthread_mutex_init(&mark->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
     return -error;
-}
-
-shared32 *process_mark_word(struct process_mark *mark)
-{
-    return (shared32 *)(void *)&LOCK_WORD(mark->mutex);
 }
 
 /* trylock: a mark that another holds is an error to report, never a reason to wait. */
@@ -77,11 +66,6 @@ int process_mark_leave(struct process_mark *mark)
         return -error;
     int woken = futex_wake(process_mark_word(mark), INT_MAX);
     return woken < 0 ? woken : 0;
-}
-
-bool process_mark_held(uint32_t word)
-{
-    return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }
 
 bool process_mark_died(uint32_t word)

@@ -47,14 +47,6 @@ void wait_slept(struct wait_budget *budget, uint64_t took)
         store_relaxed8(&budget->halvings, (uint8_t)(halvings + 1));
 }
 
-void wait_pace_learn(struct wait_pace *pace, uint64_t ticks)
-{
-    if (ticks <= pace->soon)
-        pace->credit += pace->credit < PACE_CREDIT;
-    else
-        pace->credit -= pace->credit > 0;
-}
-
 struct wait_budget wait_pace_budget(const struct wait_pace *pace, const struct wait_budget *budget)
 {
     struct wait_budget now = { 0 };

@@ -64,7 +64,13 @@ void wait_slept(struct wait_budget *budget, uint64_t took);
  * one that came soon gives one. Without credit a waiter sleeps at once. */
 struct wait_pace { uint64_t soon; uint32_t credit; };              /* credit 0 at first */
 enum { PACE_CREDIT = 2 };                                          /* at most */
-void wait_pace_learn(struct wait_pace *pace, uint64_t ticks);
+static inline void wait_pace_learn(struct wait_pace *pace, uint64_t ticks)
+{
+    if (ticks <= pace->soon)
+        pace->credit += pace->credit < PACE_CREDIT;
+    else
+        pace->credit -= pace->credit > 0;
+}
 /* What the next wait may spend before it sleeps, of a budget. */
 struct wait_budget wait_pace_budget(const struct wait_pace *pace,
                                     const struct wait_budget *budget);
