@@ -2,8 +2,10 @@
  * all have seen. Of four calls that one of both does in a row the last two are timed: by then it
  * finds its own lines in the caches, as it will when it is kept. The first calls are no good
  * measure of either: pages are new, tutti's tuner learns. So who leads after 16 calls is used, and
- * is compared with the other again before the 32nd, 64th, 128th and 256th call; who is then far
- * behind is out at once.
+ * is compared with the other again before the 128th and the 256th call, before the 32nd and 64th,
+ * too, if neither is clearly ahead; who is then far behind is out at once. A call of who has not
+ * been called for long takes several times as long: of a program's first hundred calls no more
+ * than a few may be such.
  *
  * Before a call that is timed all ranks meet, so that none is timed while it waits for a late one,
  * or runs ahead of one. Of two ranks each gives the shortest calls; of more the time of all calls
@@ -17,11 +19,11 @@
 
 #include "base/clock.h"
 
-enum { FIRST = 16, LAST = 256, ROW = 4, TIMED = 2 };         /* calls */
+enum { FIRST = 16, LATER = 64, LAST = 256, ROW = 4, TIMED = 2 };         /* calls */
 enum { TUTTI, MPI };
-/* How many times as slow as the other is out in the middle of the first calls, and later; tutti
- * leads where both are even. */
-static const double HOPELESS = 10, TWICE = 2, EVEN = 1.03;
+/* How many times as slow as the other is out in the middle of the first calls, and later, and is
+ * clearly behind; tutti leads where both are even. */
+static const double HOPELESS = 10, TWICE = 2, CLEAR = 1.25, EVEN = 1.03;
 
 /* True: all ranks are in this call. Else the comm has failed, and tutti says so in the call. */
 static bool all_here(tutti_comm *comm, enum contest_of of, int root)
@@ -63,6 +65,7 @@ static void decide(tutti_comm *comm, struct contest_entry *e)
         return;                                      /* the call that follows tells it */
     double out = e->calls < FIRST ? HOPELESS : TWICE;
     e->leads = all[TUTTI] > EVEN * all[MPI] ? MPI : TUTTI;
+    e->clear = all[TUTTI] > CLEAR * all[MPI] || all[MPI] > CLEAR * all[TUTTI];
     e->over = e->calls >= LAST || all[TUTTI] > out * all[MPI] || all[MPI] > out * all[TUTTI];
 }
 
@@ -71,7 +74,8 @@ static void decide(tutti_comm *comm, struct contest_entry *e)
 static int turn(const struct contest_entry *e, bool *compared)
 {
     unsigned n = e->calls, row = n / ROW;
-    *compared = n < FIRST || power_of_two(row + 2) || power_of_two(row + 1);
+    *compared = n < FIRST
+        || ((!e->clear || n >= LATER) && (power_of_two(row + 2) || power_of_two(row + 1)));
     if (n < FIRST)
         return (row + 1) / 2 % 2 ? MPI : TUTTI;
     return e->leads ^ (*compared && power_of_two(row + 1));

@@ -32,7 +32,7 @@ struct contest_entry {
      * more the sum of all stands in the first place. */
     float took[2][CONTEST_SHORTEST];
     unsigned short calls;
-    unsigned char leads, over;         /* which of both; it is kept */
+    unsigned char leads, clear, over;  /* which of both; by far; it is kept */
 };
 struct contest {
     size_t least;                      /* bytes; 0: there is no contest */

@@ -176,6 +176,18 @@ static void test_the_slower_has_few_calls(void **state)
     assert_in_range(played(&(struct scene){ tutti_faster, { 0, 0 } }, true, 1000, &kept), 8, 40);
 }
 
+/* 1,000 + 100 of the MPI, and 1,090: worth another look. */
+static void test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls(void **state)
+{
+    (void)state;
+    int kept;
+    for (int two = 0; two < 2; two++) {
+        assert_int_equal(played(&(struct scene){ tutti_faster, { 0, 0 } }, two, 112, &kept), 8);
+        assert_in_range(played(&(struct scene){ nearly, { 0, 0 } }, two, 112, &kept), 9, 40);
+        assert_in_range(played(&(struct scene){ tutti_faster, { 0, 0 } }, two, 600, &kept), 9, 40);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_the_others_lateness_is_nobodys),
         cmocka_unit_test(test_a_hopeless_one_is_out_at_once),
         cmocka_unit_test(test_the_slower_has_few_calls),
+        cmocka_unit_test(test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
