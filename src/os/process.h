@@ -29,14 +29,15 @@ int  process_mark_init(struct process_mark *mark);  /* by the arena's creator; t
 int  process_mark_hold(struct process_mark *mark);
 /* Unlocks, then wakes all. By the holding thread only. */
 int  process_mark_leave(struct process_mark *mark);
+#ifdef __GLIBC__
+#define PROCESS_MARK_LOCK __data.__lock
+#else
+#define PROCESS_MARK_LOCK __u.__vi[1]
+#endif
 /* The word to sleep on. */
 static inline shared32 *process_mark_word(struct process_mark *mark)
 {
-#ifdef __GLIBC__
-    return (shared32 *)(void *)&mark->mutex.__data.__lock;
-#else
-    return (shared32 *)(void *)&mark->mutex.__u.__vi[1];
-#endif
+    return (shared32 *)(void *)&mark->mutex.PROCESS_MARK_LOCK;
 }
 
 /* A tid in it and not OWNER_DIED. */
