@@ -9,7 +9,8 @@
  *              there after one wait. A buffer in the arena is read in place. eager.c, many.c
  *   pipelined  Chunks go through a queue of slots for each rank, or straight from buffers in the
  *              arena. Slots, and who may write them: pipeline.c. Moving blocks: pipeline_move.c.
- *              all_reduce is a reduce-scatter and an all-gather: pipeline_reduce.c
+ *              all_reduce is a reduce-scatter and an all-gather: pipeline_reduce.c.
+ *              Blocks that change hands between two ranks: pipeline_swap.c
  *   direct     As pipelined, but peers read private memory of a rank in place. cma.c
  *
  * All folds are in rank order, so all ways give the same bits. Barriers have two ways:

@@ -139,6 +139,13 @@ struct coll {
         enum cma { CMA_ASKS, CMA_NO, CMA_YES } may;
         uint64_t since;                /* when memory of a peer was first found gone, 0: never */
     } cma;
+    struct {                           /* coll/pipeline_swap.h */
+        struct swap_epochs *epochs;    /* NULL: not in this operation */
+        bool agreed;                   /* blocks change hands if no rank has device memory … */
+        bool on;                       /* … and this rank has none; after the gate: they do */
+        bool counts;                   /* rank 0 learns from it */
+        uint64_t base, said;           /* rounds by blocks before it; what this rank published */
+    } swap;
     int phase;
     struct {                          /* coll/pipeline.h: this rank's pipeline, and how far it is */
         char *at;                     /* its slots; NULL: this operation needs none */

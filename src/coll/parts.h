@@ -23,7 +23,12 @@ enum parts {
 };
 
 unsigned parts_of(enum kind kind);
-static inline unsigned parts_how(const struct coll *c) { return parts_of(c->algorithm->kind); }
+/* An all_reduce moves blocks only where all fold all of it (pipeline_swap.h). */
+static inline unsigned parts_how(const struct coll *c)
+{
+    return c->algorithm->kind == KIND_ALL_REDUCE ? PARTS_FOLD : parts_of(c->algorithm->kind);
+}
+
 
 bool parts_gives(const struct coll *c, uint32_t p);          /* true: p gives something to others */
 bool parts_takes(const struct coll *c);           /* true: this rank takes something (or its own) */

@@ -176,6 +176,10 @@ int pipeline_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
 /* Nothing moved: WAITING for op->wait, or, while a mover has copies under way, for those. */
 int pipeline_waits(struct coll *c);
 
+/* With PARTS_PAIRS, after the gate: begins, with the rounds of all. False: a peer does not give
+   what this rank takes; the wait is for the verdict. */
+bool pipeline_pairs_agree(struct coll *c);
+
 /* The kinds that fold, in rank order: every rank copies the result to c->recv, or only c->root
    does. */
 int pipeline_all_reduce_advance(struct op *op);

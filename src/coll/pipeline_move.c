@@ -28,6 +28,7 @@
  * too. Only a reader that is stopped delays its owners, past their deadlines, until it runs again
  * or is killed. */
 #include "coll/pipeline.h"
+#include "coll/pipeline_swap.h"
 
 #include "base/tiny.h"
 #include "coll/parts.h"
@@ -37,7 +38,6 @@
 #include "watch/journal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* of each block: the most that is read in place before this rank looks at other events again */
@@ -109,7 +109,8 @@ static void move_copy_in(struct coll *c, uint32_t to, char *slot)
     size_t first = (size_t)c->pipeline.asked * c->pipeline.piece,
            n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
     if (n && move_staged(c, to, c->pipeline.asked))
-        coll_copy_in(c, slot, parts_send(c, to) + first * c->width, n * c->width);
+        (c->swap.on ? coll_copy : coll_copy_in)(c, slot, parts_send(c, to) + first * c->width,
+                                                n * c->width);
 }
 
 /* A device rank that folds reads its own slot itself: the slot is free when that round has been
@@ -128,14 +129,18 @@ static int move_hand_in(struct coll *c)
             && (!c->gpu.mover->room(c, MOVER_IN)
                 || (own && c->pipeline.asked >= c->pipeline.taking + PIPELINE_DEPTH)))
             return WAITING;
-        if (pipeline_licence(c, c->pipeline.asked, move_takes_mine) == WAITING)
+        if (c->swap.on ? !pipeline_swap_free(c)
+                       : pipeline_licence(c, c->pipeline.asked, move_takes_mine) == WAITING)
             return WAITING;
-        char *slot = gives || own ? pipeline_slot(c->pipeline.at, c, c->pipeline.asked) : NULL;
+        char *slot = c->swap.on ? pipeline_swap_block(c, w->me, c->pipeline.asked)
+            : gives || own
+            ? pipeline_slot(c->pipeline.at, c, c->pipeline.asked)
+            : NULL;
         if (slot && !(parts_how(c) & PARTS_EACH))
             move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
         for (uint32_t p = 0; slot && (parts_how(c) & PARTS_EACH) && p < w->size; p++)
             if (p != w->me || own)
-                move_copy_in(c, p, slot + p * c->pipeline.piece * c->width);
+                move_copy_in(c, p, slot + (c->swap.on ? 0 : p * c->pipeline.piece * c->width));
         c->pipeline.asked++;
         break;
     }
@@ -143,7 +148,7 @@ static int move_hand_in(struct coll *c)
 }
 
 /* Copies in up to what this rank gives. When all is in, its word goes to the operation's end at
-   once. */
+   once. What is in a block that may not be read after all is not said before the gate. */
 static int move_in(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
@@ -152,7 +157,9 @@ static int move_in(struct coll *c)
     uint64_t said = c->pipeline.in == c->pipeline.mine && c->pipeline.total > c->pipeline.mine
         ? c->pipeline.total
         : c->pipeline.in;
-    if (c->pipeline.base + said > load_relaxed64(&w->mine->produced))  /* relaxed: our own word */
+    bool early = c->swap.on && c->phase == GATE_WAIT;
+    /* relaxed: our own word */
+    if (!early && c->pipeline.base + said > load_relaxed64(&w->mine->produced))
         watch_raise(w, &w->mine->produced, c->pipeline.base + said); /* E16 release */
     return r < 0 || moved < 0 ? (r < 0 ? r : moved) : r == DONE || moved == DONE ? DONE : WAITING;
 }
@@ -167,12 +174,16 @@ static struct spot move_at(const struct coll *c, uint32_t p, size_t first, size_
         return nowhere;
     struct place place = move_place(c, p, me, rows);
     uint64_t at = place.at + first * c->width;
+    size_t before = (size_t)c->pipeline.taking * c->pipeline.piece;
+    if (c->swap.on)
+        return (struct spot){
+            pipeline_swap_block(c, p, c->pipeline.taking) + (first - before) * c->width, 0
+        };
     if (place.at && pipeline_in_place(&place, first * c->width, n * c->width))
         return cma_is(at) ? (struct spot){ NULL, at }
                           : (struct spot){ coll_at(c, at, n * c->width), 0 };
     char *pipeline = coll_peer(c, p, pipeline_all_slots(c));
-    size_t in_slot = (how & PARTS_EACH ? me * c->pipeline.piece : 0) + first
-        - (size_t)c->pipeline.taking * c->pipeline.piece;
+    size_t in_slot = (how & PARTS_EACH ? me * c->pipeline.piece : 0) + first - before;
     return pipeline
         ? (struct spot){ pipeline_slot(pipeline, c, c->pipeline.taking) + in_slot * c->width, 0 }
         : nowhere;
@@ -318,7 +329,10 @@ static int move_open(struct coll *c)
     uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
     size_t most = pipeline_slot_now(c) / (how & PARTS_EACH ? size : 1) / c->width,
            bytes = c->count * c->width * (how & PARTS_EACH ? size : 1);
-    bool gives = parts_gives(c, me);
+    bool gives = parts_gives(c, me), all_reduces = c->algorithm->kind == KIND_ALL_REDUCE;
+    pipeline_swap_open(c);
+    if (c->swap.agreed && most > PIPELINE_SWAP_PIECE / c->width)
+        most = PIPELINE_SWAP_PIECE / c->width;
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     int r = cma_open(c);
     if (r < 0)
@@ -329,6 +343,11 @@ static int move_open(struct coll *c)
         && cma_is(c->sends.at);
     if (zero_copy_choose(c, may ? c->comm->coll.zero_copy.sends : NULL, bytes,
                          ZERO_COPY_SENDS_LEAST))
+        c->sends = (struct place){ 0, 0, 0 };
+    struct place results = all_reduces ? pipeline_may_lie(c, c->recv, bytes)
+                                       : (struct place){ 0, 0, 0 };
+    pipeline_swap_publish(c, c->sends.lo == c->sends.hi && results.lo == results.hi);
+    if (c->swap.on)
         c->sends = (struct place){ 0, 0, 0 };
     c->pipeline.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);
     uint64_t given = move_rounds(c, move_most(c));
@@ -344,7 +363,8 @@ static int move_open(struct coll *c)
         move_fill_rows(c);
     else
         pipeline_publish_places(c);
-    size_t taken = ((how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES)) || !parts_takes(c) ? 0
+    bool each_own = (how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES) && !all_reduces;
+    size_t taken = each_own || !parts_takes(c) ? 0
         : how & PARTS_UNEVEN ? c->lists.most * c->width
         : bytes;
     stream_choose(c, taken,
@@ -379,47 +399,17 @@ static int move_open(struct coll *c)
     return 0;
 }
 
-/* ---- pairs: after the gate ---- */
-
-/* p does not give me what I take: the operation ends for all. The text for it stands where the text
- * of an abort would. */
-static void move_differs(struct coll *c, uint32_t p, uint64_t gives)
-{
-    struct watch *w = &c->comm->watch;
-    snprintf(w->mine->why, sizeof w->mine->why,
-             "rank %u gives rank %u %llu elements, which takes %zu", p, w->me,
-             (unsigned long long)gives, parts_count(c, p, w->me));
-    c->op.claim.differs = p + 1;
-    c->op.wait = wait_for(&watch_arrival(w, p, c->op.claim.seq)->seq, UINT64_MAX, p);
-}
-
+/* Pairs, after the gate: whether all that this rank takes is what is given. */
 static bool move_compared(struct coll *c)
 {
     struct watch *w = &c->comm->watch;
-    /* At least one, so that `consumed` says when all ranks have finished with the rows: then
-     * another comm may use the pipeline. */
-    uint64_t total = c->pipeline.mine ? c->pipeline.mine : 1;
-    for (uint32_t p = 0; p < w->size; p++) {
-        if (p == w->me)
-            continue;
-        /* relaxed: after E1 */
-        uint64_t theirs = load_relaxed64(&watch_arrival(w, p, c->op.claim.seq)->payload[1]);
-        total = theirs > total ? theirs : total;
-        if (!parts_moves(c, p, w->me))
-            continue;
-        const struct part_row *rows = pipeline_rows_of(c, p);
-        uint64_t gives = rows ? rows[parts_how(c) & PARTS_EACH ? w->me : 0].count : UINT64_MAX;
-        if (gives != parts_count(c, p, w->me)) {
-            move_differs(c, p, gives);
-            return false;
-        }
-    }
-    pipeline_begin(c, total);
+    if (!pipeline_pairs_agree(c))
+        return false;
     c->pipeline.taken = move_taken(c);
     /* A rank that takes nothing has taken all. It says so here, because it never comes to move_out,
      * and givers in a circle would wait for it. */
     if (c->pipeline.taken == 0)
-        watch_raise(w, &w->mine->consumed, c->pipeline.base + total);  /* E18 release */
+        watch_raise(w, &w->mine->consumed, c->pipeline.base + c->pipeline.total);  /* E18 release */
     return true;
 }
 
@@ -427,6 +417,7 @@ static int move_close(struct coll *c)
 {
     pipeline_close(c);
     stream_learn(c);
+    pipeline_swap_learn(c);
     zero_copy_learn(c);
     if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->direct) {
         if (cma_given(c) == WAITING)
@@ -475,6 +466,8 @@ int pipeline_move_advance(struct op *op)
         if (r == DONE && (op->claim.differs || ((parts_how(c) & PARTS_PAIRS) && !move_compared(c))))
             return WAITING;            /* for the verdict */
         c->phase = AFTER_GATE;
+        if (r == DONE && !pipeline_swap_gate(c))
+            c->pipeline.asked = c->pipeline.in = 0;              /* once more, into the slots */
         int moved = r == DONE ? move_in(c) : WAITING;   /* a rank that gives nothing says so */
         r = moved < 0 ? moved : r;
     }

@@ -20,9 +20,11 @@
  * overlap. If all buffers of all ranks lie in the arena, except their ends, the rounds between need
  * no slot. All ranks see this after the gate. Then the first and the last round stay as they are,
  * and the elements between them go in fewer steps, of larger pieces.
+ * Between two ranks it may also go without the two steps, by pipeline_move.c (pipeline_swap.h).
  * In place in the arena: only I read my piece of p's buffer, and p writes there only after I have
  * folded it. */
 #include "coll/pipeline.h"
+#include "coll/pipeline_swap.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
 #include "watch/journal.h"
@@ -360,6 +362,7 @@ static int reduce_open(struct coll *c, bool all_want)
 {
     uint32_t size = c->comm->watch.size;
     size_t most = pipeline_slot_now(c) / (size + 1) / c->width, bytes = c->count * c->width;
+    pipeline_swap_open(c);
     c->sends = c->recvs = (struct place){ 0, 0, 0 };
     int r = cma_open(c);
     if (r < 0)
@@ -371,6 +374,7 @@ static int reduce_open(struct coll *c, bool all_want)
         /* no other rank reads them, wherever they lie */
         c->sends = c->recvs = (struct place){ 0, 0, bytes };
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
+    pipeline_swap_publish(c, c->sends.lo == c->sends.hi && c->recvs.lo == c->recvs.hi);
     reduce_pipeline_results(c, bytes);
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0
         && c->recvs.hi == bytes;
@@ -450,6 +454,7 @@ static int reduce_advance(struct coll *c, bool wants)
             return pipeline_waits(c);
         r = r < 0 ? r : DONE;
         c->phase = AFTER_GATE;
+        pipeline_swap_gate(c);
         reduce_enlarge(c);
     }
     if (r == WAITING)
@@ -467,6 +472,7 @@ static int reduce_advance(struct coll *c, bool wants)
     c->phase = FINISHING;
     pipeline_close(c);
     stream_learn(c);
+    pipeline_swap_learn(c);
     zero_copy_learn(c);
     if (c->algorithm->direct && cma_given(c) == WAITING)
         return WAITING;
@@ -476,7 +482,13 @@ static int reduce_advance(struct coll *c, bool wants)
         : r;
 }
 
-int pipeline_all_reduce_advance(struct op *op) { return reduce_advance((struct coll *)op, true); }
+int pipeline_all_reduce_advance(struct op *op)
+{
+    struct coll *c = (struct coll *)op;
+    if (c->phase == GATE_START)
+        pipeline_swap_open(c);
+    return c->swap.agreed ? pipeline_move_advance(op) : reduce_advance(c, true);
+}
 
 int pipeline_reduce_advance(struct op *op)
 {

@@ -140,6 +140,16 @@ struct swap {
     struct tuner ways;                 /* what it knows: by slots, by blocks that change hands */
 };
 
+/* coll/pipeline_swap: of a kind and a class of sizes. */
+struct swap_epochs {
+    struct tuner ways;                 /* rank 0: by slots, by blocks that change hands */
+    uint64_t ticks, sum;               /* rank 0: of this epoch, and */
+    uint32_t n;                        /* its operations */
+    bool off;                          /* rank 0 wants none */
+    bool on;                           /* the next operation of the class goes so: both know it */
+};
+enum { SWAP_KINDS = 4, SWAP_CLASSES = 3 };
+
 struct site_seen { const char *site; uint32_t number; };
 
 /* What a rank does in a collective of even blocks: the same in all calls alike, so it is computed
@@ -217,6 +227,11 @@ struct tutti_comm {
         } zero_copy;
         struct tuner staged;           /* copies into the staging */
         struct swap swap;
+        struct {                       /* coll/pipeline_swap */
+            char *own, *theirs;        /* this rank's blocks, the other's; NULL: not yet */
+            uint64_t rounds;           /* so far, by blocks */
+            struct swap_epochs epochs[SWAP_KINDS][SWAP_CLASSES];
+        } pipeline_swap;
         struct tuner folded;           /* folds into it: whole, or by blocks */
         struct tuner folds_streamed;   /* folds into it: by plain or streaming stores */
         struct {                       /* coll/cma */

@@ -69,6 +69,12 @@ void pipelines(int rank, tutti_comm *world)
     reduces(rank, world, explore_count() ? explore_count() : ROUNDS_3, CALLS);
 }
 
+/* From the second call on blocks change hands, each for the second time. */
+static void pipelines_swap(int rank, tutti_comm *world)
+{
+    reduces(rank, world, explore_count(), CALLS + 1);
+}
+
 static void one_pipeline(int rank, tutti_comm *world) { reduces(rank, world, ROUNDS_3, 1); }
 
 /* turns: each rank is the root by turns; else rank 0 is. */
@@ -147,6 +153,10 @@ const struct scenario scenario_pipelined_rounds_events = {   /* a slot is writte
 const struct scenario scenario_pipelined_tso = {
     .name = "pipelined_tso", .ranks = 2, .rules = PIPELINED, .body = pipelines, .commits = true,
     .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_pipelined_swap = {
+    .name = "pipelined_swap", .ranks = 2, .rules = PIPELINED, .body = pipelines_swap,
+    .count = ROUNDS_2, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_inline = {
     .name = "broadcast_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts,
