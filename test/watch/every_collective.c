@@ -250,18 +250,29 @@ uint64_t every_wrong(const struct every *e, const struct every_room *r, int resu
     }
 }
 
+/* "rooted" is of reduce alone; "inline" of none whose blocks differ or are many. */
+static bool has_algorithm(const char *operation, const char *algorithm)
+{
+    static const char *const never_inline[] = {
+        "all_reduce_many", "reduce_scatter_v", "all_gather_v"
+    };
+    bool has = strcmp(algorithm, "rooted") != 0 || !strcmp(operation, "reduce");
+    for (size_t i = 0; i < sizeof never_inline / sizeof never_inline[0]; i++)
+        has = has && (strcmp(algorithm, "inline") != 0 || strcmp(operation, never_inline[i]) != 0);
+    return has;
+}
+
 const char *every_rules(const char *algorithm, const char *gate)
 {
     static char rules[1024];
-    static const char *const lines[] = {
+    static const char *const operations[] = {
         "broadcast", "reduce", "all_reduce", "reduce_scatter", "all_gather", "gather", "scatter",
-        "all_to_all", "scan", "exscan"
+        "all_to_all", "scan", "exscan", "all_reduce_many", "reduce_scatter_v", "all_gather_v"
     };
-    static const char *const more[] = { "all_reduce_many", "reduce_scatter_v", "all_gather_v" };
     size_t n = (size_t)snprintf(rules, sizeof rules, "barrier:-inf=%s", gate);
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        n += (size_t)snprintf(rules + n, sizeof rules - n, ";%s:-inf=%s", lines[i], algorithm);
-    for (size_t i = 0; i < sizeof more / sizeof more[0] && strcmp(algorithm, "inline"); i++)
-        n += (size_t)snprintf(rules + n, sizeof rules - n, ";%s:-inf=%s", more[i], algorithm);
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+        if (has_algorithm(operations[i], algorithm))
+            n += (size_t)snprintf(rules + n, sizeof rules - n, ";%s:-inf=%s", operations[i],
+                                  algorithm);
     return rules;
 }

@@ -50,8 +50,8 @@ int every_call(const struct every *e, struct every_room *room, tutti_comm *comm,
 uint64_t every_wrong(const struct every *e, const struct every_room *room, int result,
                      tutti_comm *comm);
 
-/* TUTTI_ALGORITHM: everything that has it by "inline", "eager", "pipelined", where the size lets
- * it; gate: "flags", "central". */
+/* TUTTI_ALGORITHM: everything that has it by "inline", "eager", "pipelined", "rooted", where the
+ * size lets it; gate: "flags", "central". */
 const char *every_rules(const char *algorithm, const char *gate);
 
 /* An operation of one's own that is the sum, for struct every.oper. */
