@@ -4,6 +4,7 @@
  * would hold more than some of the ring is copied. */
 #include "feed/feed.h"
 
+#include "base/copy.h"
 #include "os/caller.h"
 
 #include <errno.h>
@@ -153,7 +154,7 @@ static int part_add(struct tutti_queue *q, const struct feed_record *record, enu
     }
     if (!q->part || q->part_bytes - q->part_got != left || data + FEED_RECORD > end - q->at)
         return feed_damaged(q, call);
-    memcpy(q->part + q->part_got, record->data, data);
+    copy_plain(q->part + q->part_got, record->data, data);
     q->part_got += data;
     get_past(q, end);
     return 0;
@@ -240,7 +241,7 @@ static inline int front_copy(struct tutti_queue *q, const struct front *f, void 
     if (!fits)
         return -EMSGSIZE;
     if (f->bytes)
-        memcpy(buf, f->data, f->bytes);
+        copy_plain(buf, f->data, f->bytes);
     front_over(q, f);
     if (f->part)
         part_drop(q);
@@ -261,7 +262,7 @@ int front_show(struct tutti_queue *q, const struct front *f, tutti_queue_message
         message->data = copy;
         if (!copy)
             return -ENOMEM;
-        memcpy(copy, f->data, f->bytes);
+        copy_plain(copy, f->data, f->bytes);
         get_past(q, f->end);
     }
     front_over(q, f);

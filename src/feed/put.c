@@ -3,6 +3,7 @@
  * that was seen last is used up. */
 #include "feed/feed.h"
 
+#include "base/copy.h"
 #include "watch/death.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ void put_copy(struct feed_put *put, char *to, uint64_t bytes)
         size_t n = *put->bytes - put->done;
         n = n < bytes ? n : bytes;
         if (n)
-            memcpy(to, (const char *)*put->part + put->done, n);
+            copy_plain(to, (const char *)*put->part + put->done, n);
         to += n;
         bytes -= n;
         put->done += n;
