@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/knob.h"
-#include "fold/isa.h"
+#include "base/isa.h"
 #include "fold/table.h"
 
 struct type_row {

@@ -1,6 +1,6 @@
 /* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and
  * every length around its lines of 64, the plain one wherever the two lie to each other within
- * their pages. */
+ * their pages, also around the length from which on the C library copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,8 @@ static void test_every_distance(void **state)
     (void)state;
     static _Alignas(4096) unsigned char from[2 * PAGE], to[3 * PAGE];
     filled(from, sizeof from);
-    const size_t sources[] = { 0, 1, 15, 16, 40 }, lengths[] = { 2047, 2048, 2049, 2111, LONG };
+    const size_t sources[] = { 0, 1, 15, 16, 40 },
+                 lengths[] = { 2047, 2048, 2049, 2111, 2176, LONG };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         for (size_t behind = 0; behind < PAGE; behind += behind < 66 ? 1 : 509)
             for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
@@ -57,9 +58,24 @@ static void test_every_distance(void **state)
             }
 }
 
+static void test_long(void **state)
+{
+    (void)state;
+    enum { MOST = (1 << 20) + 200 };
+    static unsigned char from[MOST + GUARD], to[MOST + 2 * GUARD];
+    filled(from, sizeof from);
+    for (size_t i = 0; i < 24; i++) {
+        size_t target = 5 * i % 67, source = 11 * i % 64, bytes = MOST - 17 * i;
+        memset(to, 0xee, sizeof to);
+        copy_plain(to + target, from + source, bytes);
+        check(to, sizeof to, to + target, from + source, bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment),
-                                        cmocka_unit_test(test_every_distance) };
+                                        cmocka_unit_test(test_every_distance),
+                                        cmocka_unit_test(test_long) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

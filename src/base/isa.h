@@ -1,12 +1,12 @@
-/* Job:   find which instruction sets of the tables this processor and its system can run.
- * Owns:  nothing.
- * Never: chooses the best (fold.c).
+/* Job: find which instruction sets this processor and its system can run.
+ * Owns: nothing.
+ * Never: chooses one (fold.c, copy.c).
  *
  * Asked by cpuid, which costs some 3 us a question in a virtual machine: not for every operation.
  * The compiler's own query (__builtin_cpu_supports) would ask ten of them in a constructor, at the
  * start of each program that is linked with us. */
-#ifndef FOLD_ISA_H
-#define FOLD_ISA_H
+#ifndef BASE_ISA_H
+#define BASE_ISA_H
 
 #if defined(__x86_64__) || defined(__i386__)
 
