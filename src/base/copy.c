@@ -1,5 +1,5 @@
-/* A loop of 32-byte loads and stores where the processor has them (AVX2). Of 1 MiB and more the C
- * library's own copy is as good: it goes by such a loop there, too.
+/* Loops of 32-byte loads and stores where the processor has them (AVX2). Of 1 MiB and more the C
+ * library's own copy is as good as the plain one: it goes by such a loop there, too.
  * Cost: 3 us for the first call, which asks what the processor has. */
 #include "base/copy.h"
 
@@ -9,37 +9,57 @@
 #include "base/isa.h"
 
 #include <immintrin.h>
+#include <stdbool.h>
 
-enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, VECTOR = 32, TURN = 4 * VECTOR };
+enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512 };
+enum { VECTOR = 32, TURN = 4 * VECTOR };
 enum { NOT_ASKED, MEMCPY, VECTORS };
 
 /* One of the above. Every writer writes the same. */
 static shared32 way;
 
 __attribute__((target("avx2")))
-static __m256i load(const char *from) { return _mm256_loadu_si256((const void *)from); }
+static inline __m256i load(const char *from) { return _mm256_loadu_si256((const void *)from); }
 
 __attribute__((target("avx2")))
-static void store(char *to, __m256i x) { _mm256_store_si256((__m256i *)(void *)to, x); }
+static inline void store(char *to, __m256i x, bool streaming)
+{
+    if (streaming)
+        _mm256_stream_si256((__m256i *)(void *)to, x);
+    else
+        _mm256_store_si256((__m256i *)(void *)to, x);
+}
 
 /* Four variables: an array of them goes through the stack. */
-__attribute__((target("avx2")))
-static void by_vectors(char *to, const char *from, size_t bytes)
+__attribute__((target("avx2"), always_inline))
+static inline void by_vectors(char *to, const char *from, size_t bytes, bool streaming)
 {
     size_t head = -(uintptr_t)to % VECTOR;
-    _mm256_storeu_si256((__m256i *)(void *)to, load(from));
+    memcpy(to, from, head);
     to += head;
     from += head;
     bytes -= head;
     for (; bytes >= TURN; to += TURN, from += TURN, bytes -= TURN) {
         __m256i x = load(from), y = load(from + VECTOR), z = load(from + 2 * VECTOR),
                 last = load(from + 3 * VECTOR);
-        store(to, x);
-        store(to + VECTOR, y);
-        store(to + 2 * VECTOR, z);
-        store(to + 3 * VECTOR, last);
+        store(to, x, streaming);
+        store(to + VECTOR, y, streaming);
+        store(to + 2 * VECTOR, z, streaming);
+        store(to + 3 * VECTOR, last, streaming);
     }
     memcpy(to, from, bytes);
+}
+
+__attribute__((target("avx2")))
+static void plain_vectors(char *to, const char *from, size_t bytes)
+{
+    by_vectors(to, from, bytes, false);
+}
+
+__attribute__((target("avx2")))
+static void streaming_vectors(char *to, const char *from, size_t bytes)
+{
+    by_vectors(to, from, bytes, true);
 }
 
 static uint32_t copy_way(void)
@@ -56,11 +76,19 @@ void copy_long(void *to, const void *from, size_t bytes)
 {
     size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;
     if (bytes < BY_LOOP && copy_way() == VECTORS)
-        by_vectors(to, from, bytes);
+        plain_vectors(to, from, bytes);
     else if (behind && behind < COPY_BADLY)
         copy_lines(to, from, bytes, 0);
     else
         memcpy(to, from, bytes);
+}
+
+void copy_unordered(void *to, const void *from, size_t bytes)
+{
+    if (bytes >= STREAM_LEAST && copy_way() == VECTORS)
+        streaming_vectors(to, from, bytes);
+    else
+        copy_lines(to, from, bytes, 1);
 }
 
 #endif

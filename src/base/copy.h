@@ -12,7 +12,8 @@
  * of 1.2. And out of lines that another CPU has just written it takes up to twice as long as a loop
  * of 32-byte loads and stores, which is never slower: a broadcast of 256 KiB between two ranks of a
  * Zen 4 that share a cache 17 us and 7.6, of 64 KiB between far ones 5.8 and 5.0. A loop of 16
- * bytes takes half as long again, one of 64 as long. */
+ * bytes takes half as long again, one of 64 as long. Streaming stores of 32 bytes take 0.85 to 0.91
+ * of the time of those of 16. */
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
 
@@ -61,11 +62,7 @@ static inline void copy_plain(void *to, const void *from, size_t bytes)
 }
 
 /* The same past the caches. copy_ordered: before all later stores of this thread. */
-static inline void copy_unordered(void *to, const void *from, size_t bytes)
-{
-    copy_lines(to, from, bytes, 1);
-}
-
+void copy_unordered(void *to, const void *from, size_t bytes);
 static inline void copy_ordered(void) { _mm_sfence(); }
 #else
 enum { COPY_STREAMS = 0 };

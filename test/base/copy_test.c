@@ -1,6 +1,6 @@
 /* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and
- * every length around its lines of 64, the plain one wherever the two lie to each other within
- * their pages, also around the length from which on the C library copies. */
+ * every length around its lines of 64, both wherever the two lie to each other within their pages,
+ * and around the length from which on the C library copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,13 +47,16 @@ static void test_every_distance(void **state)
     static _Alignas(4096) unsigned char from[2 * PAGE], to[3 * PAGE];
     filled(from, sizeof from);
     const size_t sources[] = { 0, 1, 15, 16, 40 },
-                 lengths[] = { 2047, 2048, 2049, 2111, 2176, LONG };
+                 lengths[] = { 511, 512, 2047, 2048, 2049, 2111, 2176, LONG };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         for (size_t behind = 0; behind < PAGE; behind += behind < 66 ? 1 : 509)
             for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
                 unsigned char *at = to + sources[i] + behind;
                 memset(to, 0xee, sizeof to);
                 copy_plain(at, from + sources[i], lengths[k]);
+                check(to, sizeof to, at, from + sources[i], lengths[k]);
+                memset(to, 0xee, sizeof to);
+                copy_streaming(at, from + sources[i], lengths[k]);
                 check(to, sizeof to, at, from + sources[i], lengths[k]);
             }
 }
