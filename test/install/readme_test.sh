@@ -1,4 +1,4 @@
-# ctest: timeout=300 labels=nosan
+# ctest: labels=nosan
 # README, as a newcomer types it: every ```sh block, in order, in one shell, in a clean folder with
 # a home of its own; first.c and first.py are what stands in README. Only `./bootstrap test` is left
 # out: this is part of it. What is built already is not built again (TUTTI_BUILT).
