@@ -135,7 +135,7 @@ static void tells(int error, void *arg)
         && tutti_queue_close(all->q) == -EDEADLK && tutti_queue_free(all->q) == -EDEADLK
         && tutti_queue_get(all->q, NULL, &room, NULL) != 0;
     for (uint32_t i = 0; i < t->n; i++)
-        right &= tutti_test(all->work[i]) == 0;
+        right &= tutti_test(all->work[i]) == 0 && tutti_wait(all->work[i], 0) == -EDEADLK;
     fetch_add32(&all->wrong, !right);
     fetch_add32(&all->count, 1);
 }
