@@ -6,10 +6,11 @@ last one is, at random paces; and messages a second.
         [--bytes N] [--readers N] [--seconds S] [--rounds N]
 
 FOLDER: where vLLM 0.33's wheel was unpacked; its module is loaded over stubs of what it imports
-(needs pyzmq and torch). Without it tutti is measured alone. --floor: beside the least that a reader
-that sleeps can do, a bare futex, with the same pickle and copy, and nothing else: no room, no
-deaths, no deadline (paces only). In each round all are measured twice, ABBA, each time with
-processes of their own, and by the same intervals:
+(needs pyzmq and torch). Without it tutti is measured alone. --floor: beside the least that can be
+done. At a pace: a reader that sleeps on a bare futex, with the same pickle and copy, and nothing
+else: no room, no deaths, no deadline. In a flood: the copies alone, bytes in and bytes out, with
+room for 10 and sched_yield as a wait: no pickle, no sleep, no deaths. In each round all are
+measured twice, ABBA, each time with processes of their own, and by the same intervals:
     pace MS   drawn at random (exponential) with this mean
     burst     20 messages 0.2 ms apart, then 30 ms in the mean
     flood     back to back; messages a second, to the last one of the last reader
@@ -111,6 +112,56 @@ class Bare:
         return pickle.loads(memoryview(self.memory)[at + 8:at + 8 + length])
 
 
+class Copies:
+    """SLOTS messages, and words in lines of their own: how many were written and the last one's
+    length, the number of the end, how many each reader has read."""
+
+    SLOTS, LINE = 10, 8                 # LINE: in words of 8 bytes
+
+    def __init__(self, readers, _, max_chunk_bytes=0, max_chunks=0):
+        self.place = max_chunk_bytes
+        self.head = mmap.PAGESIZE * (1 + readers * 8 * self.LINE // mmap.PAGESIZE)
+        self.memory = memoryview(mmap.mmap(-1, self.head + self.SLOTS * self.place))
+        self.words = self.memory.cast("Q")
+        self.mine, self.readers, self.at = 0, range(2, 2 + readers), 0
+
+    def export_handle(self):
+        return self
+
+    @staticmethod
+    def create_from_handle(handle, rank):
+        handle.mine = (2 + rank) * handle.LINE
+        return handle
+
+    def wait_until_ready(self):
+        time.sleep(0.3)
+
+    def slot(self, length):
+        at = self.head + self.at % self.SLOTS * self.place
+        return slice(at, at + length)
+
+    def enqueue(self, value):
+        while self.at - min(self.words[p * self.LINE] for p in self.readers) >= self.SLOTS:
+            os.sched_yield()
+        self.at += 1
+        if value is None:
+            self.words[self.LINE] = self.at
+        else:
+            self.memory[self.slot(len(value[1]))] = value[1]
+            self.words[1] = len(value[1])
+        self.words[0] = self.at
+
+    def dequeue(self, indefinite):
+        while self.words[0] == self.at:
+            os.sched_yield()
+        self.at += 1
+        if self.words[self.LINE] == self.at:
+            return None
+        data = bytes(self.memory[self.slot(self.words[1])])
+        self.words[self.mine] = self.at
+        return 0, data
+
+
 def cpu():
     return time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID)
 
@@ -188,7 +239,7 @@ def say(name, results, options):
         rates = sorted(one["rate"] for one in results)
         print(f"  {name:6} {statistics.median(rates):9.0f} messages/s  ({rates[0]:.0f} to "
               f"{rates[-1]:.0f})", flush=True)
-        return statistics.median(rates),
+        return [one["rate"] for one in results]
     late = [one for result in results for one in result["late"]]
     values = (statistics.mean(one["cpu"] for one in results), at(late, 0.5), at(late, 0.99))
     print(f"  {name:6} reader {values[0]:6.2f} %  writer "
@@ -214,7 +265,9 @@ def main():
     kinds = {"tutti": Ours}
     if options.vllm:
         kinds["vLLM"] = theirs(options.vllm)
-    if options.floor:
+    if options.floor and options.pace == "flood":
+        kinds["copies"] = Copies
+    elif options.floor:
         kinds["futex"] = Bare
     results = {name: [] for name in kinds}
     print(f"pace {options.pace}, {options.bytes} bytes, {options.readers} readers", flush=True)
@@ -224,9 +277,14 @@ def main():
                 results[name].append(measure(kinds[name], options, 2 * n + half))
     values = {name: say(name, results[name], options) for name in kinds}
     for name in kinds:
-        if name != "tutti":
-            print(f"  tutti / {name} " + ", ".join(f"{a / b:.3f}" for a, b in
-                                                  zip(values["tutti"], values[name])), flush=True)
+        if name == "tutti":
+            continue
+        ratios = [a / b for a, b in zip(values["tutti"], values[name])]
+        if options.pace == "flood":
+            print(f"  tutti / {name} {statistics.median(ratios):.3f}  its turns, sorted: "
+                  + " ".join(f"{ratio:.2f}" for ratio in sorted(ratios)), flush=True)
+        else:
+            print(f"  tutti / {name} " + ", ".join(f"{ratio:.3f}" for ratio in ratios), flush=True)
 
 
 if __name__ == "__main__":
