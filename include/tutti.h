@@ -543,7 +543,7 @@ int  tutti_all_to_all_v(const void *const send[], const size_t sendcounts[], voi
 int  tutti_op_create(void (*fn)(const void *in, void *inout, size_t count, tutti_type),
                      int commutative, tutti_op *op, tutti_comm *);
 
-/* Frees it, on this rank alone.
+/* Frees an operation of one's own, on this rank alone.
  * Errors: -EBUSY  work is under way */
 int  tutti_op_free(tutti_op *op, tutti_comm *);
 
@@ -595,8 +595,8 @@ int  tutti_send(const void *buf, size_t count, tutti_type, int to, int tag, tutt
 int  tutti_recv(void *buf, size_t count, tutti_type, int from, int tag, tutti_message *got,
                 tutti_comm *, const tutti_call *);
 
-/* Waits until such a message is there, and leaves it there. got->count, as of tutti_recv: how many
- * elements it has, of the type that its sender gave.
+/* Waits until a message is there that tutti_recv would take, and leaves it there. got->count: how
+ * many elements it has, of the type that its sender gave.
  * Errors: as tutti_recv. */
 int  tutti_probe(int from, int tag, tutti_message *got, tutti_comm *, const tutti_call *);
 
@@ -646,7 +646,7 @@ int  tutti_once(const char *key, int (*fn)(void *arg), void *arg, tutti_comm *, 
  *     use(); */
 int  tutti_first_begin(const char *key, tutti_comm *, const tutti_call *);
 
-/* Ends it. error not 0: it failed; the next waiting rank goes first, and this call returns error.
+/* Ends the first one's part. error not 0: it failed, the next rank goes first; this returns error.
  * Errors: -EPERM  this rank is not the first */
 int  tutti_first_end(const char *key, int error, tutti_comm *);
 
@@ -700,7 +700,7 @@ uint64_t tutti_seed(uint64_t base, const tutti_comm *);
  *     -EINTR       the interrupt function said stop; the queue stays whole
  *     -EPROTO      the arena has been written over */
 
-/* A field that is 0 means its default. The same on all ranks. */
+/* Options of tutti_queue_create, the same on all ranks. A field that is 0 means its default. */
 typedef struct tutti_queue_options {
     size_t   room;                      /* bytes; made a power of two, 4 KiB at least. 0: 8 MiB */
     unsigned flags;                     /* TUTTI_QUEUE_REFUSE, TUTTI_QUEUE_GO_ON */
@@ -714,9 +714,9 @@ typedef struct tutti_queue_message {
     uint64_t    hold;
 } tutti_queue_message;
 
-/* Of this end. wakes: system calls to wake the others. behind: bytes of the ring that the slowest
- * reader, or this one, has not read. held: messages looked at and not released. lost: readers that
- * died, and the queue went on. */
+/* Figures of this end of a queue. wakes: system calls to wake the others. behind: bytes of the ring
+ * that the slowest reader, or this one, has not read. held: messages looked at and not released.
+ * lost: readers that died, and the queue went on. */
 typedef struct tutti_queue_figures {
     uint64_t messages, bytes, waits, sleeps, wakes, behind, room, held, lost;
     uint64_t reserved[5];
@@ -748,7 +748,7 @@ int  tutti_queue_create(tutti_comm *, int writer, const tutti_queue_options *opt
 /* Puts data[bytes] as one message. Waits while the queue is full. The writer's. */
 int  tutti_queue_put(tutti_queue *, const void *data, size_t bytes, const tutti_call *);
 
-/* The same of several buffers, one behind the other: part[i][bytes[i]], for i < parts. */
+/* Puts several buffers, one behind the other, as one message: part[i][bytes[i]], for i < parts. */
 int  tutti_queue_put_v(tutti_queue *, const void *const part[], const size_t bytes[], int parts,
                        const tutti_call *);
 
@@ -822,7 +822,7 @@ int  tutti_queue_free(tutti_queue *);
  * rank, size, failed, abort. */
 tutti_comm *tutti_queue_comm(const tutti_queue *);
 
-/* Fills *figures. Any thread. */
+/* Fills *figures with those of this end. Any thread. */
 int  tutti_queue_stats(const tutti_queue *, tutti_queue_figures *figures);
 
 /* ---- store ----
@@ -945,8 +945,8 @@ int  tutti_free(void *ptr, tutti_comm *);
  *  - Stacks of other threads look like other memory. Register none. */
 int  tutti_register(void *ptr, size_t bytes, tutti_comm *);
 
-/* Makes it private memory again, with the same contents. tutti_finalize does so for all that is
- * left.
+/* Makes registered memory private again, with the same contents. tutti_finalize does so for all
+ * that is left.
  *
  * ptr: as given to tutti_register. Peers' views of it read zeros from then on.
  *
@@ -973,8 +973,8 @@ int  tutti_handle(const void *ptr, uint64_t *handle, tutti_comm *);
  * NULL: not a handle of this job (tutti_explain). */
 void *tutti_view(uint64_t handle, tutti_comm *);
 
-/* The same to read only: writing through it is SIGSEGV. The first call maps the whole arena once
- * more. */
+/* As tutti_view, to read only: writing through it is SIGSEGV. The first call maps the whole arena
+ * once more. */
 const void *tutti_view_readonly(uint64_t handle, tutti_comm *);
 
 /* ---- files ----
@@ -1022,8 +1022,8 @@ const char *tutti_strerror(int error);
  * Valid until this thread asks again. comm NULL: of tutti_init and tutti_spawn in this thread. */
 const char *tutti_explain(const tutti_comm *comm);
 
-/* Fills *figures. Any thread, broken comms too. Reads what all ranks noted of their last
- * collectives: some ten microseconds a rank.
+/* Fills *figures with this rank's. Any thread, broken comms too. Reads what all ranks noted of
+ * their last collectives: some ten microseconds a rank.
  *
  * Errors: -ENOMEM  only the figures of this rank alone are filled in */
 int  tutti_stats(const tutti_comm *comm, tutti_figures *figures);

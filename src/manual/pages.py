@@ -15,10 +15,12 @@ import header
 
 KEPT = re.compile(r"^(RESULTS|FAILURE|ALL OR NONE|WAITS THAT CAN NEVER END|BUFFERS|DEVICE BUFFERS|"
                   r"THREADS|CAVEATS)\b")
-ERROR = re.compile(r"^\s+(-E[A-Z0-9]+(?:, -E[A-Z0-9]+)*|others)(?: …)?(?:,? and the system's own)?"
+ERROR = re.compile(r"^\s+(-E[A-Z0-9]+(?:, -E[A-Z0-9]+)*|others)(?: …)?(,? and the system's own)?"
                    r"(?:\s{2,}(.*))?$")
 MARKED = re.compile(r"^([(\"]*)(tutti_\w+|TUTTI_[A-Z]+|-E[A-Z0-9]+|`\w+`)([).,;:?!\"]*)$")
 SPECIAL = re.compile(r"^( *- |    |[A-Z]\w+ {2,}\S)")  # no further line of a paragraph
+COMMENT = r"/\* ((?:(?!\*/)[\s\S])*) \*/"
+FIELD = re.compile(rf"(?:{COMMENT}\n)?^( +[^/\n]+;)(?: *{COMMENT})?", re.M)  # above it or beside
 NAMED = re.compile(r"^([A-Z]\w+) {2,}(\S.*)$")
 
 
@@ -121,14 +123,15 @@ class Page:
     def errors(self, lines, at):
         self.put(".Bl -tag -width Er")
         while at < len(lines) and (match := ERROR.match(lines[at])):
-            column = len(lines[at]) - len(match[2] or "")
-            said = [match[2] or ""]
+            column = len(lines[at]) - len(match[3] or "")
+            said = [match[3] or ""]
             at += 1
             while at < len(lines) and lines[at] and not ERROR.match(lines[at]) \
                     and len(lines[at]) - len(lines[at].lstrip()) >= min(column, 9):
                 said.append(lines[at].strip())
                 at += 1
-            self.put(f".It Er {escaped(match[1])}" if match[1] != "others" else ".It others")
+            more = " , No " + match[2].strip(", ") if match[2] else ""
+            self.put(f".It Er {escaped(match[1])}{more}" if match[1] != "others" else ".It others")
             self.words(" ".join(said))
         self.put(".El")
         return at
@@ -187,7 +190,8 @@ def first_sentence(lines):
     paragraph = " ".join(line for line in "\n".join(lines).split("\n\n")[0].split("\n"))
     paragraph = " ".join(paragraph.split()).replace("`", "")
     sentence = re.split(r"(?<=[a-z0-9)\]\"])[.:;] ", paragraph + " ")[0].rstrip(" .:;")
-    sentence = sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+    if sentence[1:2].islower() or sentence[1:2] == " ":
+        sentence = sentence[:1].lower() + sentence[1:]
     return sentence if len(sentence) < 160 else sentence[:sentence.rindex(" ", 0, 156)] + " ..."
 
 
@@ -221,7 +225,8 @@ def folded(line, width=73):
 def fields(page, block):
     """What the comments in a structure say of its fields."""
     text = "\n".join(block.declaration)
-    found = re.findall(r"/\* (.*?) \*/\n( +[^/\n]+;)", text, re.S)
+    found = [(above or beside, code) for above, code, beside in FIELD.findall(text)
+             if above or beside]
     if not found:
         return
     page.put(".Bl -tag -width Ds")
@@ -242,6 +247,18 @@ def results(page, block):
                  ".Xr tutti_explain 3", "has the reason in words.")
 
 
+def errors_of(names, shared):
+    """What a section says of errors, for a page of these names: "Of all:", "Of put, get, look:"."""
+    if not shared:
+        return []
+    which = re.fullmatch(r"Of ([a-z, ]+):", shared[0])[1].split(", ")
+    if which == ["all"]:
+        return ["All functions of this section:"] + shared[1:]
+    if not any(word in which for name in names for word in name.split("_")):
+        return []
+    return [f"Those that {', '.join(which[:-1])} or {which[-1]}:"] + shared[1:]
+
+
 def page_of(block, section, known, version, date, siblings):
     title = block.functions[0].name if block.functions else block.type_name
     page = Page(title, known, version, date)
@@ -255,6 +272,7 @@ def page_of(block, section, known, version, date, siblings):
     page.text(told)
     fields(page, block)
     shared, shared_errors, _ = parts(section.text) if section else ([], [], [])
+    shared_errors = errors_of(names, shared_errors)
     if any(shared):
         page.put(f".Ss {section.title.capitalize()}: all functions")
         page.text(shared)
@@ -267,7 +285,6 @@ def page_of(block, section, known, version, date, siblings):
         page.text(errors)
         if shared_errors:
             page.put(".Pp") if errors else None
-            page.put("All functions of this section:")
             page.text(shared_errors)
     others = sorted({name for name in siblings if name != title} | {"tutti"})
     page.put(".Sh SEE ALSO", *(f".Xr {name} 3" + (" ," if name != others[-1] else "")

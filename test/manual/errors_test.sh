@@ -1,6 +1,7 @@
 # ctest: labels=nosan
 # tutti-errors(7) has every error that has words of its own, and every headline of a report; and
-# what it shows in quotes is what the sources say. tutti(7) has every setting.
+# what it shows in quotes is what the sources say. tutti(7) has every setting, and its sizes are
+# those of the contract.
 set -u
 page=$TUTTI_SOURCE/src/manual/tutti-errors.7
 guide=$TUTTI_SOURCE/src/manual/tutti.7
@@ -50,4 +51,12 @@ for name in $(grep -oE '"TUTTI_[A-Z_]+"' "$TUTTI_SOURCE/src/base/knob.c" | tr -d
   esac
   plain "$guide" | grep -q "^[.]It .*$name" || wrong "tutti.7: the setting $name is missing"
 done
+
+# A size that the guide gives is one that the contract gives, or that a test measures.
+plain "$guide" | grep -oE '[0-9]+ [KMG]iB' | sort -u >"$scratch/sizes"
+[ -s "$scratch/sizes" ] || wrong "the guide's sizes were not found"
+while read -r size; do
+  grep -qrwF -e "$size" "$TUTTI_SOURCE/include" "$TUTTI_SOURCE/test/api/stack_test.c" ||
+    wrong "tutti.7: $size is said nowhere else"
+done <"$scratch/sizes"
 exit $failed
