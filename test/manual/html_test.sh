@@ -1,6 +1,7 @@
 # ctest: labels=nosan
 # The manual as web pages: every page is there, every link leads to a page and a place on it, the
-# index finds pages by words of their names and texts. The last in a browser, where there is one.
+# index finds pages by words of their names and texts, and none is wider than a telephone. The last
+# two in a browser, where there is one.
 set -u
 command -v mandoc >/dev/null || { echo "mandoc is missing"; exit 77; }
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
@@ -32,12 +33,15 @@ sys.exit(bool(lost) or len(pages) < 90)
 PYTHON
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
-  { echo "no browser: the search is not tried"; exit 0; }
+  { echo "no browser: neither search nor width is tried"; exit 0; }
 sed 's|^look();$|search.value = "PROBE message"; search.dispatchEvent(new Event("input"));|' \
   "$scratch/html/index.html" >"$scratch/html/asked.html"
-timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/browser" \
-  --dump-dom "file://$scratch/html/asked.html" >"$scratch/dom" 2>"$scratch/said" ||
-  { echo "the browser does not run here: the search is not tried"; exit 0; }
+shown() {  # PAGE: as it is when it is loaded and its scripts have run
+  timeout 100 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$scratch/browser" \
+    --allow-file-access-from-files --dump-dom "file://$1" 2>"$scratch/said"
+}
+shown "$scratch/html/asked.html" >"$scratch/dom" ||
+  { echo "the browser does not run here: neither search nor width is tried"; exit 0; }
 python3 - "$scratch" <<'PYTHON'
 import html, pathlib, re, sys
 scratch = pathlib.Path(sys.argv[1])
@@ -50,3 +54,23 @@ right = {file.name for file in scratch.glob("html/*.[137].html") if has(file)}
 assert found == right and "tutti_probe.3.html" in found, f"found {found}, and not {right}"
 assert f'id="found">{len(found)} pages<' in dom, "the number of pages is not said"
 PYTHON
+
+# Every page in a frame of 400 pixels.
+{ echo '<!DOCTYPE html><body>'
+  for page in "$scratch"/html/*.html; do
+    [ "${page##*/}" = asked.html ] ||
+      echo "<iframe width=400 height=600 src='html/${page##*/}'></iframe>"
+  done
+  cat <<'HTML'
+<p id="wide"></p><script>onload = () => {
+  const wide = document.getElementById("wide"), frames = [...document.querySelectorAll("iframe")];
+  for (const frame of frames) {
+    const width = frame.contentDocument.documentElement.scrollWidth;
+    if (width > frame.clientWidth) wide.textContent += `${frame.getAttribute("src")}: ${width}; `;
+  }
+  wide.textContent += `${frames.length} seen`;
+};</script>
+HTML
+} >"$scratch/narrow.html"
+shown "$scratch/narrow.html" | sed -n 's/.*<p id="wide">\([^<]*\)<.*/\1/p' >"$scratch/wide"
+grep -qE '^[0-9]+ seen$' "$scratch/wide" || lost "wider than 400 pixels: $(cat "$scratch/wide")"
