@@ -23,10 +23,10 @@ options() {  # a verb's, of its help
   sed -n 's/^  *\(-[^ ].*\)/\1/p' | sed 's/   .*//' | grep -oE -- '(^|[ ,])--?[a-z][a-z_-]*' |
     tr -d ' ,' | grep -vxE -- '-h|--help' | sort -u
 }
-# how a page begins a description: .B --all, .BI --stuck " SECONDS", .BR "-n N" ", " "--np N"
+# how a page begins a description: .B --all, .BI --stuck " SECONDS", \fB-n\fR \fIN\fR, \fB--np\fR
 described() {
   sed -e 's/\\f[BIRP]//g' -e 's/\\-/-/g' "$1" | awk '
-    tagged && /^\.B/ { sub(/^\.[BIR]+ /, ""); print } { tagged = /^\.TP/ }' | tr -d '"' |
+    tagged && /^(\.B|-)/ { sub(/^\.[BIR]+ /, ""); print } { tagged = /^\.TP/ }' | tr -d '"' |
     grep -oE -- '(^|[ ,])--?[a-z][a-z_-]*' | tr -d ' ,' | sort -u
 }
 verbs=$("$tutti" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
