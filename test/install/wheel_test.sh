@@ -51,16 +51,21 @@ packages=${TUTTI_PACKAGES:-$PWD/build/packages}
 glibc=$(sed -n 's/.*glibc \([0-9.]*\) or newer.*/\1/p' README.md)
 ls "$packages"/*"manylinux_$(tr . _ <<<"$glibc")_"*.whl >/dev/null ||
   lost "README says glibc $glibc, and the wheels: $(ls "$packages"/*.whl)"
-# Python and the wheels it takes: PYTHON, what the package's core is there
-try() {
-  local bin=$scratch/venv/bin example
+# A Python, and the wheel that it takes: 3.11 and later the one of the stable ABI; 3.10 and those
+# without a lock the other.
+core_of='import sys, sysconfig
+print("tutti._plain" if sysconfig.get_config_var("Py_GIL_DISABLED") or sys.version_info < (3, 11)
+      else "tutti._tutti")'
+try() {  # PYTHON
+  local bin=$scratch/venv/bin example core
+  core=$("$1" -c "$core_of")
   rm -rf "$scratch/venv"
   "$1" -m venv "$scratch/venv"
   "$bin/pip" -q --disable-pip-version-check install --only-binary numpy numpy
   "$bin/pip" -q --disable-pip-version-check install --no-index --find-links "$packages" tutti
   cd "$scratch"
-  "$bin/python" -c "import tutti; assert tutti._core.core.__name__ == '$2', tutti._core.core" ||
-    lost "$1: not by $2"
+  "$bin/python" -c "import tutti; assert tutti._core.core.__name__ == '$core', tutti._core.core" ||
+    lost "$1: not by $core"
   for example in zero_first reduce_mean seeds; do
     "$bin/tutti" run -n 2 "$bin/python" "$TUTTI_SOURCE/test/examples/python/$example.py" \
       >"$scratch/log" 2>&1 || { cat "$scratch/log"; lost "$1: $example"; }
@@ -69,10 +74,10 @@ try() {
     { cat "$scratch/log"; lost "$1: doctor"; }
   "$bin/tutti" perf barrier -n 2 --quick --without all >"$scratch/log" 2>&1 ||
     { cat "$scratch/log"; lost "$1: perf"; }
-  echo "$("$bin/python" -VV | head -n 1): installed, used by $2"
+  echo "$("$bin/python" -VV | head -n 1): installed, used by $core"
 }
-try /usr/bin/python3 tutti._tutti
-# A Python without its lock takes the wheel that asks for no Python's ABI, where there is one.
-for python in ${TUTTI_TEST_FREE_PYTHON:-$(compgen -c python3 | grep 't$' | sort -u)}; do
-  try "$(command -v "$python")" tutti._plain
+# The distribution's, those without a lock, and those that TUTTI_TEST_PYTHONS names.
+for python in /usr/bin/python3 $(compgen -c python3 | grep 't$' | sort -u) ${TUTTI_TEST_PYTHONS:-}
+do
+  try "$(command -v "$python")"
 done
