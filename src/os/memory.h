@@ -36,7 +36,7 @@ void memory_dump(void *at, uint64_t bytes);           /* puts the memory back in
 int memory_populate(void *at, size_t bytes);
 /* Least bytes for huge pages: a smaller range has few whole ones in it. */
 enum { MEMORY_HUGE_PAGE = 2 << 20, MEMORY_HUGE_FROM = 2 * MEMORY_HUGE_PAGE };
-/* The same with huge pages for each whole 2 MiB, if the system allows. number: of the first huge
+/* The same with huge pages for each whole one, if the system allows. number: of the first huge
    page in memory interleaved over NUMA nodes, else 0. *huge: bytes known to be huge (0 is no
    error). memory_huge: bytes that this process has mapped as huge pages now. */
 int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge);

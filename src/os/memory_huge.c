@@ -1,5 +1,5 @@
 /* Huge pages for shared memory are off by default on most systems. MADV_COLLAPSE (Linux 6.1) makes
- * them on request with any setting. It needs one present page in each 2 MiB, so one small page is
+ * them on request with any setting. It needs one present page in each of them, so one small page is
  * touched first; the rest of the huge page is zeroed.
  * Cost: 64 MiB in 6 ms, the fastest way to populate: page by page takes 20 ms, and to collapse
  * present pages 170 ms (it copies).
@@ -82,19 +82,23 @@ size_t memory_huge(void *at, size_t bytes)
     return found >= 0 ? (size_t)found : smaps(at, bytes);
 }
 
+/* A huge page is what one table of pages maps: 2 MiB where pages have 4 KiB, 32 MiB of 16 KiB, 512
+ * MiB of 64 KiB. A range without a whole one gets no advice: that would only split its mapping. */
+static size_t huge_page(void) { return memory_page() / sizeof(uint64_t) * memory_page(); }
+
 /* A huge page is made on the node of the small one that was there before it. Where small pages lie
  * on the nodes in turn they do so by their number, and the first of each 512 would, for most
  * numbers of nodes, always be on the same few. So one is taken whose number leaves the same rest as
  * `number` by 480, and by what divides that: 2, 3, 4, 5, 6, 8, 10, 12, 16, 32 nodes. */
-static size_t host_copy_page_of(uint64_t number)
+static size_t host_copy_page_of(uint64_t number, size_t page)
 {
-    const uint64_t turn = 480, small = memory_page(), pages = MEMORY_HUGE_PAGE / small;
+    const uint64_t turn = 480, small = memory_page(), pages = page / small;
     return pages < turn ? 0 : (size_t)(number % turn * (turn - (pages - 1) % turn) % turn * small);
 }
 
 int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge)
 {
-    const size_t page = MEMORY_HUGE_PAGE;
+    const size_t page = huge_page();
     uintptr_t from = ((uintptr_t)at + page - 1) / page * page,
               to = ((uintptr_t)at + bytes) / page * page;
     *huge = 0;
@@ -102,7 +106,7 @@ int memory_populate_huge(void *at, size_t bytes, uint64_t number, size_t *huge)
         char *start = (char *)at + (from - (uintptr_t)at);
         int error = 0;
         for (size_t i = 0; i < to - from && !error; i += page)
-            error = memory_populate(start + i + host_copy_page_of(number + i / page), 1);
+            error = memory_populate(start + i + host_copy_page_of(number + i / page, page), 1);
         if (error)
             return error;
         if (madvise(start, to - from, COLLAPSE) != 0 && errno == EINVAL)

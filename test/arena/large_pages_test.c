@@ -1,19 +1,22 @@
 /* ctest: timeout=60 labels=nosan */
 /* Spans and heaps on a kernel whose pages have 16 or 64 KiB, as some of arm64 have: pieces begin
  * and end with a page, so none shares one with its neighbour; only whole pages are given back, and
- * all of them are. The kernel is played: what asks for the size of a page, and what is asked to
- * take pages back, is in this program. */
+ * all of them are. A range that has no whole huge page, which then is 32 or 512 MiB, is not cut by
+ * an advice to make some. The kernel is played: what asks for the size of a page, and what is asked
+ * to take pages back or is given advice, is in this program. */
 #include "arena/heap.h"
 
 #include "os/memory.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +41,44 @@ int fallocate(int fd, int mode, off_t at, off_t bytes)
 {
     parts += (mode & FALLOC_FL_PUNCH_HOLE) && (at % page || bytes % page);
     return (int)syscall(SYS_fallocate, fd, mode, at, bytes);
+}
+
+enum { COLLAPSE = 25 };                          /* newer than the headers */
+static size_t advised;                           /* bytes for which huge pages were asked */
+static bool collapses;                           /* what the kernel knows */
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice != MADV_HUGEPAGE && advice != COLLAPSE)
+        return (int)syscall(SYS_madvise, at, bytes, advice);
+    if (advice == MADV_HUGEPAGE || collapses)
+        advised += bytes;
+    else
+        errno = EINVAL;
+    return advice == MADV_HUGEPAGE || collapses ? 0 : -1;
+}
+
+static void advice_is_for_whole_huge_pages(void **state)
+{
+    const size_t bytes = 40 << 20, huge[] = { 2 << 20, 32 << 20, 512 << 20 };
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        size_t got;
+        page = pages[i / 2];
+        collapses = i % 2;
+        if (page < (long)getauxval(AT_PAGESZ))
+            continue;
+        char *at = mmap(NULL, bytes + 64 * 1024, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0);
+        assert_ptr_not_equal(at, MAP_FAILED);
+        at += -(uintptr_t)at % (64 * 1024);
+        size_t lead = -(uintptr_t)at % huge[i / 2],
+               whole = lead < bytes ? (bytes - lead) / huge[i / 2] * huge[i / 2] : 0;
+        advised = 0;
+        assert_int_equal(memory_populate_huge(at, bytes, 0, &got), 0);
+        assert_int_equal(advised, whole);
+        munmap(at, bytes);
+    }
 }
 
 static void pieces_are_whole_pages(void **state)
@@ -116,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_whole_pages), cmocka_unit_test(whole_pages_go_back),
+        cmocka_unit_test(advice_is_for_whole_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
