@@ -8,12 +8,13 @@
 # flex, bison, bc and 2 GB in build/aarch64-machine; takes some minutes.
 set -eu
 pages=${1:-64K}
+case $pages in 4K|16K|64K) ;; *) echo "usage: ${0##*/} [64K|16K|4K]" >&2; exit 2 ;; esac
 cd "$(dirname "$0")/../.."
 folder=$PWD/build/aarch64-machine/linux-$pages
 mkdir -p "$folder"
 cd "$folder"
 if [ ! -d linux-source-6.1 ]; then
-  apt-get -qq download linux-source-6.1 >&2
+  apt-get -qq -o APT::Sandbox::User=root download linux-source-6.1 >&2
   dpkg -x linux-source-6.1_*.deb unpacked
   tar -xf unpacked/usr/src/linux-source-6.1.tar.xz
   rm -rf unpacked linux-source-6.1_*.deb
