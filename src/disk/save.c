@@ -83,6 +83,22 @@ static uint64_t make_file(struct coll *c)
     return d->there ? 0 : disk_outcome(DISK_CREATE, error, 0);
 }
 
+/* By pieces: where files are memory, older kernels end the call with EINTR for a signal or for work
+ * of their own, and undo all of it; one call for all the bytes might never get through. */
+static int reserve(int fd, uint64_t bytes)
+{
+    const uint64_t piece = 4 << 20;
+    uint64_t at = 0;
+    while (at < bytes) {
+        uint64_t some = bytes - at < piece ? bytes - at : piece;
+        int r = posix_fallocate(fd, (off_t)at, (off_t)some);
+        if (r && r != EINTR)
+            return -r;
+        at += r ? 0 : some;
+    }
+    return 0;
+}
+
 /* Reserves the room before the first write: a full disk is found at once. */
 static uint64_t make_room(const struct disk_call *d, mode_t mode)
 {
@@ -91,8 +107,8 @@ static uint64_t make_room(const struct disk_call *d, mode_t mode)
         return disk_outcome(DISK_ROOM, -EFBIG, 0);   /* else SIGXFSZ would end the process */
     if (mode && fchmod(d->file.fd, mode) < 0)
         return disk_outcome(DISK_CREATE, -errno, 0);
-    int r = d->size ? posix_fallocate(d->file.fd, 0, (off_t)d->size) : 0;
-    return r ? disk_outcome(DISK_ROOM, -r, 0) : 0;
+    int r = reserve(d->file.fd, d->size);
+    return r ? disk_outcome(DISK_ROOM, r, 0) : 0;
 }
 
 /* Publishes its name for the other ranks. */
