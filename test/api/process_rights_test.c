@@ -194,7 +194,8 @@ static void test_other_clock(void **state)
         apart.flags = NEW_TIME;
         apart.who = who;
         apart.file = "/proc/self/timens_offsets";
-        apart.text = "monotonic 100000 5000\nboottime 100000 5000\n";
+        apart.text = who % 2 ? "monotonic 100000 5000\nboottime 100000 5000\n"
+                             : "monotonic 2 0\nboottime 2 0\n";
         changed_through((struct change){ .before = goes_apart, .after = figures_are_of_now }, NULL,
                         NULL);
     }
