@@ -140,7 +140,7 @@ struct coll {
         uint64_t since;                /* when memory of a peer was first found gone, 0: never */
     } cma;
     struct {                           /* coll/pipeline_swap.h */
-        struct swap_epochs *epochs;    /* NULL: not in this operation */
+        struct swap_class *class;      /* NULL: not in this operation */
         bool agreed;                   /* blocks change hands if no rank has device memory … */
         bool on;                       /* … and this rank has none; after the gate: they do */
         bool counts;                   /* rank 0 learns from it */

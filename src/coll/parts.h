@@ -29,7 +29,6 @@ static inline unsigned parts_how(const struct coll *c)
     return c->algorithm->kind == KIND_ALL_REDUCE ? PARTS_FOLD : parts_of(c->algorithm->kind);
 }
 
-
 bool parts_gives(const struct coll *c, uint32_t p);          /* true: p gives something to others */
 bool parts_takes(const struct coll *c);           /* true: this rank takes something (or its own) */
 bool parts_keeps(const struct coll *c);           /* true: this rank has a block for itself */

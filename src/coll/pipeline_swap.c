@@ -5,7 +5,6 @@
 #include "arena/span.h"
 #include "coll/parts.h"
 
-enum { EPOCH = 32, BEGINNING = 8 };
 /* The half with a block for each rank: blocks of 512 KiB take 1.02 and 1.04 of the time near, and
    0.86 and 0.88 far. */
 enum { LEAST = TINY(EAGER_TWO_BYTES, 64), MOST = (LEAST << SWAP_CLASSES) - 1 };
@@ -28,15 +27,15 @@ void pipeline_swap_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     int kind = row(c->algorithm->kind);
-    c->swap.epochs = NULL;
+    c->swap.class = NULL;
     c->swap.agreed = c->swap.on = false;
     if (kind < 0 || c->algorithm->direct || comm->watch.size != 2 || comm->crowded
         || comm->coll.devices || c->bytes < LEAST
         || c->bytes > (parts_of(c->algorithm->kind) & PARTS_EACH ? MOST / 2 : MOST))
         return;
     int class = 63 - __builtin_clzll((unsigned long long)(c->bytes / LEAST));
-    c->swap.epochs = &comm->coll.pipeline_swap.epochs[kind][class];
-    c->swap.agreed = c->swap.epochs->on;
+    c->swap.class = &comm->coll.pipeline_swap.classes[kind][class];
+    c->swap.agreed = c->swap.class->on;
     c->swap.on = c->swap.agreed && !c->gpu.call;
     c->swap.base = comm->coll.pipeline_swap.rounds;
 }
@@ -59,12 +58,12 @@ static char *own_blocks(struct tutti_comm *comm)
 void pipeline_swap_publish(struct coll *c, bool private_buffers)
 {
     struct tutti_comm *comm = c->comm;
-    struct swap_epochs *e = c->swap.epochs;
-    if (!e)
+    struct swap_class *class = c->swap.class;
+    if (!class)
         return;
     private_buffers = private_buffers && !c->gpu.call;
-    char *own = private_buffers && !e->off ? own_blocks(comm) : NULL;
-    c->swap.counts = private_buffers && c->swap.on == !e->off;
+    char *own = private_buffers && !class->epochs.off ? own_blocks(comm) : NULL;
+    c->swap.counts = private_buffers && c->swap.on == !class->epochs.off;
     c->swap.said = own ? (uint64_t)(own - comm->world->arena.base) | WANTED : 0;
     /* relaxed: E1 publishes it */
     store_relaxed64(&comm->watch.mine->arrival[c->op.claim.seq & 1].payload[1], c->swap.said);
@@ -88,8 +87,8 @@ bool pipeline_swap_gate(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
     const struct watch *w = &comm->watch;
-    struct swap_epochs *e = c->swap.epochs;
-    if (!e)
+    struct swap_class *class = c->swap.class;
+    if (!class)
         return true;
     bool device = coll_any_device(c), undone = c->swap.on && device;
     /* relaxed: after E1 */
@@ -97,7 +96,7 @@ bool pipeline_swap_gate(struct coll *c)
     if (c->swap.agreed && !device)
         comm->coll.pipeline_swap.rounds += c->pipeline.total;
     c->swap.on = c->swap.on && !device;
-    e->on = !device && c->swap.said && word && their_blocks(comm, word);
+    class->on = !device && c->swap.said && word && their_blocks(comm, word);
     return !undone;
 }
 
@@ -116,18 +115,8 @@ char *pipeline_swap_block(const struct coll *c, uint32_t writer, uint64_t round)
 
 void pipeline_swap_learn(struct coll *c)
 {
-    struct swap_epochs *e = c->swap.epochs;
-    c->swap.epochs = NULL;
-    if (!e || !c->swap.counts || c->comm->watch.me == 1)
-        return;
-    if (++e->n > BEGINNING) {
-        e->ticks += c->fold.ticks;
-        e->sum += c->bytes;
-    }
-    if (e->n < EPOCH)
-        return;
-    tuner_learn_mean(&e->ways, !e->off, e->ticks, e->sum);
-    e->off = !tuner_choose(&e->ways, 1);
-    e->n = 0;
-    e->ticks = e->sum = 0;
+    struct swap_class *class = c->swap.class;
+    c->swap.class = NULL;
+    if (class && c->swap.counts && c->comm->watch.me == 0)
+        epochs_learn(&class->epochs, c->fold.ticks, c->bytes);
 }

@@ -1,14 +1,12 @@
 /* What is published beside the place: where the block begins, how much of it has pages, and what
  * rank 0 wants next. The block is one of two, its owner's or the other's; so a broken word leads no
  * rank to write anywhere else.
- * Single operations cannot be compared: the first ones of a way find the lines where the other way
- * has left them. So a try is an epoch, of which the beginning does not count.
  * Cost: a store in a line that is written anyway, a load from one that is here. */
 #include "coll/swap.h"
 
 #include "arena/span.h"
 
-enum { PAGE = 4096, WANTED = 1 << 11, PAGES = WANTED - 1, EPOCH = 32, BEGINNING = 8 };
+enum { PAGE = 4096, WANTED = 1 << 11, PAGES = WANTED - 1 };
 
 _Static_assert(SWAP_ROOM / PAGE <= PAGES && WANTED < PAGE, "all of it stands below a page");
 
@@ -36,7 +34,7 @@ char *swap_block(struct coll *c, size_t bytes)
 {
     struct swap *h = &c->comm->coll.swap;
     int error;
-    if (h->off || c->op.claim.seq < h->from || bytes > SWAP_ROOM)
+    if (h->epochs.off || c->op.claim.seq < h->from || bytes > SWAP_ROOM)
         return NULL;
     if (!h->own)
         h->mine = h->own = comm_hold_bare(c->comm, SWAP_ROOM, &error);
@@ -49,7 +47,7 @@ char *swap_block(struct coll *c, size_t bytes)
 void swap_publish(struct coll *c, const char *block)
 {
     struct swap *h = &c->comm->coll.swap;
-    uint64_t word = h->off ? 0 : WANTED;
+    uint64_t word = h->epochs.off ? 0 : WANTED;
     c->hands = block ? HANDS_PUBLISHED : HANDS_NONE;
     if (block) {
         word |= (uint64_t)(block - c->comm->world->arena.base) | h->bytes / PAGE;
@@ -94,7 +92,7 @@ void swap_take(struct coll *c)
     } else if (c->hands == HANDS_PUBLISHED || word & PAGES)
         h->from = c->op.claim.seq + 2;                 /* both, or they would publish by turns */
     if (w->me == 1)
-        h->off = !(word & WANTED);
+        h->epochs.off = !(word & WANTED);
 }
 
 void swap_learn(struct coll *c)
@@ -103,17 +101,8 @@ void swap_learn(struct coll *c)
     if (!c->hands || c->lends || c->comm->watch.me == 1)
         return;
     if (c->comm->stage.ring_bytes < EAGER_MOST) {
-        h->off = false;
+        h->epochs.off = false;
         return;
     }
-    if (++h->n > BEGINNING) {
-        h->ticks += c->fold.ticks;
-        h->sum += c->bytes;
-    }
-    if (h->n < EPOCH)
-        return;
-    tuner_learn_mean(&h->ways, !h->off, h->ticks, h->sum);
-    h->off = !tuner_choose(&h->ways, 1);
-    h->n = 0;
-    h->ticks = h->sum = 0;
+    epochs_learn(&h->epochs, c->fold.ticks, c->bytes);
 }

@@ -9,8 +9,8 @@
 #include "arena/lent.h"
 #include "arena/span.h"
 #include "base/backoff.h"
+#include "base/epochs.h"
 #include "base/fresh.h"
-#include "base/tuner.h"
 #include "os/host_memory.h"
 #include "watch/threads.h"
 #include "watch/watch.h"
@@ -134,18 +134,13 @@ struct swap {
     char *own, *theirs;                /* its own or the other's. NULL: not known yet */
     size_t bytes;                      /* of `mine`, from its beginning, whose pages are there */
     uint64_t from;                     /* number of the first operation that may write there */
-    bool off;                          /* rank 0 wants none; as it said in the last operation */
-    uint32_t n;                        /* rank 0: operations of this epoch, */
-    uint64_t ticks, sum;               /* their ticks and bytes, */
-    struct tuner ways;                 /* what it knows: by slots, by blocks that change hands */
+    /* rank 0's: by slots, by blocks that change hands. Rank 1: `off` alone, as rank 0 said last */
+    struct epochs epochs;
 };
 
 /* coll/pipeline_swap: of a kind and a class of sizes. */
-struct swap_epochs {
-    struct tuner ways;                 /* rank 0: by slots, by blocks that change hands */
-    uint64_t ticks, sum;               /* rank 0: of this epoch, and */
-    uint32_t n;                        /* its operations */
-    bool off;                          /* rank 0 wants none */
+struct swap_class {
+    struct epochs epochs;              /* rank 0's: by slots, by blocks that change hands */
     bool on;                           /* the next operation of the class goes so: both know it */
 };
 enum { SWAP_KINDS = 4, SWAP_CLASSES = 3 };
@@ -230,7 +225,7 @@ struct tutti_comm {
         struct {                       /* coll/pipeline_swap */
             char *own, *theirs;        /* this rank's blocks, the other's; NULL: not yet */
             uint64_t rounds;           /* so far, by blocks */
-            struct swap_epochs epochs[SWAP_KINDS][SWAP_CLASSES];
+            struct swap_class classes[SWAP_KINDS][SWAP_CLASSES];
         } pipeline_swap;
         struct tuner folded;           /* folds into it: whole, or by blocks */
         struct tuner folds_streamed;   /* folds into it: by plain or streaming stores */

@@ -16,18 +16,17 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
+#include "base/epochs.h"
 
 #include <stdlib.h>
 
-enum { PAGE = 4096, EPOCH = 32, BEGINNING = 8 };
+enum { PAGE = 4096 };
 enum { OWN, THEIRS, BLOCKS };
 
 /* What the lower rank knows of a class of sizes: by the store, by blocks that change hands. */
 struct hand_way {
-    struct tuner ways;
-    bool off;                           /* this epoch goes by the store */
-    uint32_t n;                         /* messages of this epoch; ticks and bytes: of the later */
-    uint64_t ticks, bytes, last;        /* last: when the last large one began */
+    struct epochs epochs;
+    uint64_t last;                      /* when the last large one began */
 };
 
 struct hand {
@@ -71,7 +70,7 @@ char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, struct envelope 
         || lane_peer(p, lane) == p->watch->me)
         return NULL;
     struct hand *h = hand_of(lane);
-    if (!h || (p->watch->me < lane_peer(p, lane) && hand_way(h, bytes)->off))
+    if (!h || (p->watch->me < lane_peer(p, lane) && hand_way(h, bytes)->epochs.off))
         return NULL;
     if (!h->here[OWN] && !h->here[THEIRS] && !h->block[OWN] && !h->refused)
         hand_make(p, h);
@@ -127,31 +126,21 @@ uint64_t hand_began(const struct p2p *p, const struct lane *lane, size_t bytes)
         || p->watch->me >= lane_peer(p, lane))
         return 0;
     const struct hand_way *way = hand_way(lane->hand, bytes);
-    bool asks = way->ways.n <= TUNER_TRIES || way->ways.n % TUNER_AGAIN <= 1;
+    uint32_t tries = way->epochs.ways.n;
+    bool asks = tries <= TUNER_TRIES || tries % TUNER_AGAIN <= 1;
     return asks ? clock_tick() : 1;
-}
-
-static void hand_count(struct hand_way *way)
-{
-    if (way->n < EPOCH)
-        return;
-    if (way->bytes)
-        tuner_learn_mean(&way->ways, !way->off, way->ticks, way->bytes);
-    way->off = !tuner_choose(&way->ways, 1);
-    way->n = 0;
-    way->ticks = way->bytes = 0;
 }
 
 void hand_learn(struct lane *lane, size_t bytes, uint64_t began)
 {
     if (!began)
         return;
-    struct hand_way *way = hand_way(lane->hand, bytes);
-    if (++way->n > BEGINNING && began > 1) {
-        way->ticks += clock_tick() - began;
-        way->bytes += bytes;
+    struct epochs *epochs = &hand_way(lane->hand, bytes)->epochs;
+    if (epochs_count(epochs) && began > 1) {
+        epochs->ticks += clock_tick() - began;
+        epochs->bytes += bytes;
     }
-    hand_count(way);
+    epochs_turn(epochs);
 }
 
 /* Above MEDIUM the other way is an offer, whose send ends when the receiver has all of it. So not
@@ -163,13 +152,14 @@ void hand_turn(const struct p2p *p, const struct lane *lane, size_t bytes)
         || p->watch->me >= lane_peer(p, lane))
         return;
     struct hand_way *way = hand_way(lane->hand, bytes);
+    struct epochs *epochs = &way->epochs;
     uint64_t now = clock_tick(), ticks = now - way->last;
-    if (++way->n > BEGINNING
-        && (!way->bytes
-            || (double)ticks * (double)way->bytes < (double)way->ticks * (double)bytes)) {
-        way->ticks = ticks;
-        way->bytes = bytes;
+    if (epochs_count(epochs)
+        && (!epochs->bytes
+            || (double)ticks * (double)epochs->bytes < (double)epochs->ticks * (double)bytes)) {
+        epochs->ticks = ticks;
+        epochs->bytes = bytes;
     }
     way->last = now;
-    hand_count(way);
+    epochs_turn(epochs);
 }

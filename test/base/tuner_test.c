@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/epochs.h"
 #include "base/tuner.h"
 
 enum { WORTH = 6, BYTES = 1024, MANY = 640, TRIED = MANY / 64 + 4 };
@@ -136,12 +137,43 @@ static void test_inherited(void **state)
     assert_in_range(run(next, MANY, 300, 3000), 0, TRIED);
 }
 
+/* Epochs of the given ticks an operation, with it and without it. Returns how many went with it. */
+static int epochs_run(struct epochs *e, int epochs, uint64_t with, uint64_t without)
+{
+    int on = 0;
+    for (int i = 0; i < epochs; i++) {
+        bool off = e->off;
+        on += !off;
+        for (int n = 0; n < EPOCH; n++) {
+            assert_int_equal(e->off, off);
+            /* the beginning takes as long as it likes */
+            epochs_learn(e, n < EPOCH_BEGINNING ? 1000000 : off ? without : with, 4096);
+        }
+        assert_int_equal(e->n, 0);
+    }
+    return on;
+}
+
+/* Both are tried; then the faster stays, until it is the slower one. */
+static void test_epochs(void **state)
+{
+    (void)state;
+    struct epochs e = { 0 };
+    assert_false(e.off);
+    assert_in_range(epochs_run(&e, TUNER_TRIES, 100, 400), 4, 5);
+    assert_int_equal(epochs_run(&e, 40, 100, 400), 40);
+    epochs_run(&e, 200, 400, 100);
+    assert_true(e.off);
+    assert_in_range(epochs_run(&e, MANY, 400, 100), 0, TRIED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost), cmocka_unit_test(test_less), cmocka_unit_test(test_mean),
         cmocka_unit_test(test_dear), cmocka_unit_test(test_changes), cmocka_unit_test(test_held_up),
         cmocka_unit_test(test_classes), cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
