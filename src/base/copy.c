@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512 };
+enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512, BESIDE = 1024 };
 enum { VECTOR = 32, TURN = 4 * VECTOR };
 enum { NOT_ASKED, MEMCPY, VECTORS };
 
@@ -30,15 +30,10 @@ static inline void store(char *to, __m256i x, bool streaming)
         _mm256_store_si256((__m256i *)(void *)to, x);
 }
 
-/* Four variables: an array of them goes through the stack. */
+/* Turns, to a whole VECTOR. Four variables: an array of them goes through the stack. */
 __attribute__((target("avx2"), always_inline))
-static inline void by_vectors(char *to, const char *from, size_t bytes, bool streaming)
+static inline void turns(char *to, const char *from, size_t bytes, bool streaming)
 {
-    size_t head = -(uintptr_t)to % VECTOR;
-    memcpy(to, from, head);
-    to += head;
-    from += head;
-    bytes -= head;
     for (; bytes >= TURN; to += TURN, from += TURN, bytes -= TURN) {
         __m256i x = load(from), y = load(from + VECTOR), z = load(from + 2 * VECTOR),
                 last = load(from + 3 * VECTOR);
@@ -47,7 +42,15 @@ static inline void by_vectors(char *to, const char *from, size_t bytes, bool str
         store(to + 2 * VECTOR, z, streaming);
         store(to + 3 * VECTOR, last, streaming);
     }
-    memcpy(to, from, bytes);
+}
+
+__attribute__((target("avx2"), always_inline))
+static inline void by_vectors(char *to, const char *from, size_t bytes, bool streaming)
+{
+    size_t head = -(uintptr_t)to % VECTOR, whole = (bytes - head) / TURN * TURN;
+    memcpy(to, from, head);
+    turns(to + head, from + head, whole, streaming);
+    memcpy(to + head + whole, from + head + whole, bytes - head - whole);
 }
 
 __attribute__((target("avx2")))
@@ -60,6 +63,21 @@ __attribute__((target("avx2")))
 static void streaming_vectors(char *to, const char *from, size_t bytes)
 {
     by_vectors(to, from, bytes, true);
+}
+
+/* Either begins at a whole VECTOR of its own. */
+__attribute__((target("avx2")))
+static void beside_vectors(char *to, const char *from, char *past, const char *kept, size_t bytes)
+{
+    size_t head = -(uintptr_t)to % VECTOR, skip = -(uintptr_t)past % VECTOR, done = 0;
+    memcpy(to, from, head);
+    memcpy(past, kept, skip);
+    for (; done + BESIDE + VECTOR <= bytes; done += BESIDE) {
+        turns(to + head + done, from + head + done, BESIDE, false);
+        turns(past + skip + done, kept + skip + done, BESIDE, true);
+    }
+    memcpy(to + head + done, from + head + done, bytes - head - done);
+    memcpy(past + skip + done, kept + skip + done, bytes - skip - done);
 }
 
 static uint32_t copy_way(void)
@@ -89,6 +107,17 @@ void copy_unordered(void *to, const void *from, size_t bytes)
         streaming_vectors(to, from, bytes);
     else
         copy_lines(to, from, bytes, 1);
+}
+
+void copy_beside(void *to, const void *from, void *past, const void *kept, size_t bytes)
+{
+    if (bytes >= STREAM_LEAST && copy_way() == VECTORS)
+        beside_vectors(to, from, past, kept, bytes);
+    else {
+        copy_plain(to, from, bytes);
+        copy_unordered(past, kept, bytes);
+    }
+    copy_ordered();
 }
 
 #endif

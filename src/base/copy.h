@@ -64,6 +64,11 @@ static inline void copy_plain(void *to, const void *from, size_t bytes)
 /* The same past the caches. copy_ordered: before all later stores of this thread. */
 void copy_unordered(void *to, const void *from, size_t bytes);
 static inline void copy_ordered(void) { _mm_sfence(); }
+
+/* A plain copy to `to`, and one of as many bytes past the caches, a KiB by turns. Ordered. The
+   streaming stores go out while the plain copy finds its lines: on the Zen 4, 4 MiB each and two
+   ranks at it, both take 0.82 to 0.87 of the time of one after the other. */
+void copy_beside(void *to, const void *from, void *past, const void *kept, size_t bytes);
 #else
 enum { COPY_STREAMS = 0 };
 static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
@@ -74,6 +79,13 @@ static inline void copy_unordered(void *to, const void *from, size_t bytes)
 }
 
 static inline void copy_ordered(void) { }
+
+static inline void copy_beside(void *to, const void *from, void *past, const void *kept,
+                               size_t bytes)
+{
+    memcpy(to, from, bytes);
+    memcpy(past, kept, bytes);
+}
 #endif
 
 /* Past the caches, ordered before all later stores of this thread. */

@@ -69,6 +69,23 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
                                      bytes);
 }
 
+void coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,
+                      size_t bytes, bool plain)
+{
+    struct tuner *ways = &c->comm->coll.beside;
+    bool streamed = !plain && tuner_choose_less(ways, c->comm->world->staged_less);
+    uint64_t began = clock_tick();
+    if (streamed) {
+        copy_unordered(to, from, bytes);
+        copy_streaming(past, kept, bytes);
+    } else
+        copy_beside(to, from, past, kept, bytes);
+    uint64_t ticks = clock_tick() - began;
+    if (!plain)
+        tuner_learn_mean(ways, streamed, ticks, bytes);
+    c->fold.ticks += ticks;
+}
+
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)
 {
     if (c->gpu.mover && to != from && bytes) {

@@ -32,6 +32,11 @@ static inline unsigned parts_how(const struct coll *c)
 bool parts_gives(const struct coll *c, uint32_t p);          /* true: p gives something to others */
 bool parts_takes(const struct coll *c);           /* true: this rank takes something (or its own) */
 bool parts_keeps(const struct coll *c);           /* true: this rank has a block for itself */
+static inline uint32_t parts_next(const struct coll *c)                  /* the neighbour's rank */
+{
+    const struct watch *w = &c->comm->watch;
+    return w->me + 1 < w->size ? w->me + 1 : 0;
+}
 /* True: there is a block from -> to; from != to. */
 bool parts_moves(const struct coll *c, uint32_t from, uint32_t to);
 /* Elements of a block. With PARTS_PAIRS: only for blocks of this rank. */

@@ -5,6 +5,7 @@
  *
  *   in(r)    licence: the ranks that take have consumed the slot. Copy in; produced = r + 1
  *   out(r)   all ranks that give me something have produced r: copy or fold;  consumed = r + 1
+ *            (from the gate on the same stretch of a kept block is copied with it: take_beside)
  *   close    all ranks that give have produced everything: C(k). From then on each living rank can
  *            finish alone.
  *   exit     a rank that gave out of a buffer in the arena stays until peers have read it.
@@ -97,7 +98,7 @@ static bool move_slot_idle(const struct coll *c, uint64_t round)
     if (!parts_gives(c, me))
         return true;
     if (!(parts_how(c) & PARTS_EACH))
-        return !move_staged(c, me + 1 < size ? me + 1 : 0, round);
+        return !move_staged(c, parts_next(c), round);
     for (uint32_t p = 0; p < size; p++)
         if (p != me && move_staged(c, p, round))
             return false;
@@ -108,9 +109,13 @@ static void move_copy_in(struct coll *c, uint32_t to, char *slot)
 {
     size_t first = (size_t)c->pipeline.asked * c->pipeline.piece,
            n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
-    if (n && move_staged(c, to, c->pipeline.asked))
-        (c->swap.on ? coll_copy : coll_copy_in)(c, slot, parts_send(c, to) + first * c->width,
-                                                n * c->width);
+    const char *from = parts_send(c, to) + first * c->width;
+    if (!n || !move_staged(c, to, c->pipeline.asked))
+        return;
+    if (c->pipeline.asked >= c->pipeline.beside && to == parts_next(c))
+        take_beside(c, slot, from, first, n);
+    else
+        (c->swap.on ? coll_copy : coll_copy_in)(c, slot, from, n * c->width);
 }
 
 /* A device rank that folds reads its own slot itself: the slot is free when that round has been
@@ -137,7 +142,7 @@ static int move_hand_in(struct coll *c)
             ? pipeline_slot(c->pipeline.at, c, c->pipeline.asked)
             : NULL;
         if (slot && !(parts_how(c) & PARTS_EACH))
-            move_copy_in(c, w->me + 1 < w->size ? w->me + 1 : 0, slot);
+            move_copy_in(c, parts_next(c), slot);
         for (uint32_t p = 0; slot && (parts_how(c) & PARTS_EACH) && p < w->size; p++)
             if (p != w->me || own)
                 move_copy_in(c, p, slot + (c->swap.on ? 0 : p * c->pipeline.piece * c->width));
@@ -236,6 +241,7 @@ static int move_hand_out(struct coll *c)
     char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD)
         ? c->gpu.mover->scratch(c, c->pipeline.taking)
         : NULL;
+    c->kept = c->pipeline.taking >= c->pipeline.beside && c->pipeline.taking < c->pipeline.asked;
     int r = take_all(c, move_at, (size_t)c->pipeline.taking * c->pipeline.piece,
                      (size_t)rounds * c->pipeline.piece, scratch);
     if (r != DONE)
@@ -371,6 +377,7 @@ static int move_open(struct coll *c)
                   c->algorithm->kind != KIND_BROADCAST && c->send == c->recv
                       && !(how & PARTS_UNEVEN));
     c->pipeline.mine = given;
+    c->pipeline.beside = UINT64_MAX;
     r = c->gpu.mover && (how & PARTS_FOLD) && c->pipeline.mine
         ? c->gpu.mover->reserve(c, c->pipeline.piece * c->width)
         : 0;
@@ -458,7 +465,7 @@ int pipeline_move_advance(struct op *op)
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before any other rank is there. */
         while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine
-               && (r = move_in(c)) == DONE) {
+               && (r = move_in(c)) == DONE && watch_all_arrived(op) == WAITING) {
         }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
             return pipeline_waits(c);
@@ -468,6 +475,7 @@ int pipeline_move_advance(struct op *op)
         c->phase = AFTER_GATE;
         if (r == DONE && !pipeline_swap_gate(c))
             c->pipeline.asked = c->pipeline.in = 0;              /* once more, into the slots */
+        c->pipeline.beside = take_may_beside(c) ? c->pipeline.asked : UINT64_MAX;
         int moved = r == DONE ? move_in(c) : WAITING;   /* a rank that gives nothing says so */
         r = moved < 0 ? moved : r;
     }

@@ -81,3 +81,19 @@ int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scrat
     }
     return DONE;
 }
+
+bool take_may_beside(const struct coll *c)
+{
+    uint32_t me = c->comm->watch.me;
+    return c->stream.on && !c->gpu.mover
+        && !(parts_how(c) & (PARTS_FOLD | PARTS_UNEVEN | PARTS_ROOT_GIVES))
+        && parts_gives(c, me) && parts_keeps(c) && c->sends.lo == c->sends.hi
+        && parts_recv(c, me) != parts_send(c, me);
+}
+
+void take_beside(struct coll *c, char *slot, const char *given, size_t first, size_t n)
+{
+    uint32_t me = c->comm->watch.me;
+    coll_copy_beside(c, slot, given, parts_recv(c, me) + first * c->width,
+                     parts_send(c, me) + first * c->width, n * c->width, c->swap.on);
+}

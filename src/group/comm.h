@@ -221,6 +221,7 @@ struct tutti_comm {
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
         } zero_copy;
         struct tuner staged;           /* copies into the staging */
+        struct tuner beside;           /* the same with the block that the rank keeps */
         struct swap swap;
         struct {                       /* coll/pipeline_swap */
             char *own, *theirs;        /* this rank's blocks, the other's; NULL: not yet */

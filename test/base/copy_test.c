@@ -41,6 +41,27 @@ static void test_every_alignment(void **state)
             }
 }
 
+static void test_beside(void **state)
+{
+    (void)state;
+    static _Alignas(64) unsigned char from[LONG + 64], kept[LONG + 64], to[2 * GUARD + LONG + 64],
+        past[2 * GUARD + LONG + 64];
+    filled(from, sizeof from);
+    filled(kept, sizeof kept);
+    memset(kept, 0x5a, 100);
+    const size_t lengths[] = { 0, 1, 63, 511, 512, 1023, 1055, 1056, 1057, 1100, 2079, 2080, LONG };
+    for (size_t at = 0; at < 64; at += 5)
+        for (size_t other = 0; other < 64; other += 7)
+            for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+                memset(to, 0xee, sizeof to);
+                memset(past, 0xee, sizeof past);
+                copy_beside(to + GUARD + at, from + other, past + GUARD + other, kept + at,
+                            lengths[k]);
+                check(to, sizeof to, to + GUARD + at, from + other, lengths[k]);
+                check(past, sizeof past, past + GUARD + other, kept + at, lengths[k]);
+            }
+}
+
 static void test_every_distance(void **state)
 {
     (void)state;
@@ -79,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment),
                                         cmocka_unit_test(test_every_distance),
+                                        cmocka_unit_test(test_beside),
                                         cmocka_unit_test(test_long) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
