@@ -465,7 +465,8 @@ int pipeline_move_advance(struct op *op)
     if (r == DONE && c->phase == GATE_WAIT) {
         /* The first rounds can be copied in before any other rank is there. */
         while ((c->cma.may == CMA_NO || c->zero_copy.yes) && c->pipeline.in < c->pipeline.mine
-               && (r = move_in(c)) == DONE && watch_all_arrived(op) == WAITING) {
+               && (r = move_in(c)) == DONE
+               && (!take_may_beside(c) || watch_all_arrived(op) == WAITING)) {
         }
         if (r >= 0 && (watch_all_arrived(op) == WAITING || cma_finish(c) == WAITING))
             return pipeline_waits(c);

@@ -22,7 +22,7 @@ struct spot { const char *at; uint64_t far; };
 typedef struct spot take_at_fn(const struct coll *c, uint32_t p, size_t first, size_t n);
 int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scratch);
 
-/* True, after the gate: the block that this rank keeps goes past the caches, and may do so beside
+/* True: the block that this rank keeps goes past the caches, and from the gate on beside
    what it gives (base/copy.h). Not a scatter's, whose root gains nothing: far 1.04. */
 bool take_may_beside(const struct coll *c);
 /* Elements [first, first + n) of it, and of what it gives its neighbour to that one's `slot`. */
