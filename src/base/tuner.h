@@ -85,6 +85,12 @@ static inline bool tuner_choose_less(struct tuner *e, uint64_t less)
     return tuner_turn(e, e->cost[1] + less < e->cost[0]);
 }
 
+/* True: this time's cost tells most: a first try, a later one, or the first after that. */
+static inline bool tuner_asks(const struct tuner *e)
+{
+    return e->n <= TUNER_TRIES || e->n % TUNER_AGAIN <= 1;
+}
+
 /* Notes what it took. */
 static inline void tuner_learn(struct tuner *e, bool second, uint64_t ticks, size_t bytes)
 {

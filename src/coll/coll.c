@@ -69,12 +69,18 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
                                      bytes);
 }
 
-void coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,
+bool coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,
                       size_t bytes, bool plain)
 {
     struct tuner *ways = &c->comm->coll.beside;
-    bool streamed = !plain && tuner_choose_less(ways, c->comm->world->staged_less);
+    bool asks = tuner_asks(ways),
+         streamed = !plain && tuner_choose_less(ways, c->comm->world->staged_less);
     uint64_t began = clock_tick();
+    if (streamed && !asks) {
+        copy_streaming(to, from, bytes);
+        c->fold.ticks += clock_tick() - began;
+        return false;
+    }
     if (streamed) {
         copy_unordered(to, from, bytes);
         copy_streaming(past, kept, bytes);
@@ -84,6 +90,7 @@ void coll_copy_beside(struct coll *c, void *to, const void *from, void *past, co
     if (!plain)
         tuner_learn_mean(ways, streamed, ticks, bytes);
     c->fold.ticks += ticks;
+    return true;
 }
 
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes)

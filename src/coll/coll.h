@@ -156,7 +156,8 @@ struct coll {
         uint64_t in;                  /* rounds that this rank has given: they can be read */
         uint64_t fold;                /* steps of which this rank has folded its piece */
         uint64_t out;                 /* rounds or steps whose result is in its place */
-        uint64_t beside;              /* from this round on the kept block was copied with `in` */
+        uint64_t beside;              /* from this round on the kept block may go with `in`, */
+        uint64_t kept;                /* and did in rounds r whose bit r % 64 is set */
         uint64_t mine, taken;         /* rounds in which this rank gives, and takes */
         uint64_t steps;               /* of a fold: one for each round, or piece of `large` */
         uint64_t asked, taking;       /* as in and out: handed to a mover, not yet ended */
@@ -198,8 +199,9 @@ void coll_publish_factor(struct coll *c);
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes);
 /* the same into what peers will read */
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes);
-/* coll_copy_in, or coll_copy if `plain`, and a result as large past the caches beside it */
-void coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,
+/* coll_copy_in, or coll_copy if `plain`, and a result as large past the caches beside it. false:
+   not that. Where both go past the caches nothing is gained, and peers would wait for both. */
+bool coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,
                       size_t bytes, bool plain);
 /* the same for results, past the caches if c->stream.on */
 void coll_copy_out(struct coll *c, void *to, const void *from, size_t bytes);

@@ -241,12 +241,12 @@ static int move_hand_out(struct coll *c)
     char *scratch = c->gpu.mover && (parts_how(c) & PARTS_FOLD)
         ? c->gpu.mover->scratch(c, c->pipeline.taking)
         : NULL;
-    c->kept = c->pipeline.taking >= c->pipeline.beside && c->pipeline.taking < c->pipeline.asked;
+    c->kept = take_was_beside(c);
     int r = take_all(c, move_at, (size_t)c->pipeline.taking * c->pipeline.piece,
                      (size_t)rounds * c->pipeline.piece, scratch);
     if (r != DONE)
         return r;
-    c->pipeline.taking += rounds;
+    take_past(c, rounds);
     return pipeline_handed(c, MOVER_OUT);
 }
 
@@ -378,6 +378,7 @@ static int move_open(struct coll *c)
                       && !(how & PARTS_UNEVEN));
     c->pipeline.mine = given;
     c->pipeline.beside = UINT64_MAX;
+    c->pipeline.kept = 0;
     r = c->gpu.mover && (how & PARTS_FOLD) && c->pipeline.mine
         ? c->gpu.mover->reserve(c, c->pipeline.piece * c->width)
         : 0;

@@ -4,6 +4,7 @@
 
 #include "coll/cma.h"
 #include "coll/parts.h"
+#include "coll/pipeline.h"
 
 #include <errno.h>
 
@@ -91,9 +92,26 @@ bool take_may_beside(const struct coll *c)
         && parts_recv(c, me) != parts_send(c, me);
 }
 
+/* Between a round that is given and one that is taken are two depths at most: a peer gives no
+ * further than this rank has taken, and takes no further than it has given. */
+static uint64_t bit(uint64_t round) { return UINT64_C(1) << (round % 64); }
+_Static_assert(2 * (int)PIPELINE_DEPTH_MOST < 64, "a bit for each round under way");
+
 void take_beside(struct coll *c, char *slot, const char *given, size_t first, size_t n)
 {
     uint32_t me = c->comm->watch.me;
-    coll_copy_beside(c, slot, given, parts_recv(c, me) + first * c->width,
-                     parts_send(c, me) + first * c->width, n * c->width, c->swap.on);
+    if (coll_copy_beside(c, slot, given, parts_recv(c, me) + first * c->width,
+                         parts_send(c, me) + first * c->width, n * c->width, c->swap.on))
+        c->pipeline.kept |= bit(c->pipeline.asked);
+}
+
+bool take_was_beside(const struct coll *c)
+{
+    return c->pipeline.taking < c->pipeline.asked && c->pipeline.kept & bit(c->pipeline.taking);
+}
+
+void take_past(struct coll *c, uint64_t rounds)
+{
+    c->pipeline.kept &= ~bit(c->pipeline.taking);
+    c->pipeline.taking += rounds;
 }

@@ -25,7 +25,12 @@ int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scrat
 /* True: the block that this rank keeps goes past the caches, and from the gate on beside
    what it gives (base/copy.h). Not a scatter's, whose root gains nothing: far 1.04. */
 bool take_may_beside(const struct coll *c);
-/* Elements [first, first + n) of it, and of what it gives its neighbour to that one's `slot`. */
+/* Elements [first, first + n) of what it gives its neighbour in round pipeline.asked, to that one's
+   `slot`. Where it gains, of the block that it keeps, too. */
 void take_beside(struct coll *c, char *slot, const char *given, size_t first, size_t n);
+/* True: so it was in round pipeline.taking. */
+bool take_was_beside(const struct coll *c);
+/* So many rounds from pipeline.taking on are taken. More than one: none went so. */
+void take_past(struct coll *c, uint64_t rounds);
 
 #endif

@@ -126,9 +126,7 @@ uint64_t hand_began(const struct p2p *p, const struct lane *lane, size_t bytes)
         || p->watch->me >= lane_peer(p, lane))
         return 0;
     const struct hand_way *way = hand_way(lane->hand, bytes);
-    uint32_t tries = way->epochs.ways.n;
-    bool asks = tries <= TUNER_TRIES || tries % TUNER_AGAIN <= 1;
-    return asks ? clock_tick() : 1;
+    return tuner_asks(&way->epochs.ways) ? clock_tick() : 1;
 }
 
 void hand_learn(struct lane *lane, size_t bytes, uint64_t began)

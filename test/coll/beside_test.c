@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=tsan */
 /* Large operations in which a rank copies its own block past the caches beside what it gives: every
  * byte of the result and none next to it, among two and three ranks, of kinds and sizes mixed at
- * random, in place and not, whoever comes late. */
+ * random, in place and not,
+ * out of private memory and of the arena's, whoever comes late. */
 #include "base/copy.h"
 #include "group/comm.h"
 #include "support/ranks.h"
@@ -35,7 +36,8 @@ static void linger(unsigned char *at, size_t bytes)
         memset(at, i, bytes);
 }
 
-static int once(tutti_comm *world, int rank, uint64_t n, uint64_t *state, unsigned char *memory[2])
+/* memory: of what is given, private and in the arena; of results. */
+static int once(tutti_comm *world, int rank, uint64_t n, uint64_t *state, unsigned char *memory[3])
 {
     int ranks = tutti_size(world), kind = (int)(n / 20 % KINDS), root = (int)(n % (uint64_t)ranks);
     size_t bytes = MOST - team_random(state) % (MOST - LEAST), all = bytes * (size_t)ranks;
@@ -43,16 +45,16 @@ static int once(tutti_comm *world, int rank, uint64_t n, uint64_t *state, unsign
     bool gives = kind != SCATTER || rank == root;
     int late = (int)(team_random(state) % 4);
     /* some byte behind the begin of a line */
-    unsigned char *in = memory[0] + team_random(state) % GUARD,
-                  *out = memory[1] + GUARD + team_random(state) % GUARD;
+    unsigned char *in = memory[(team_random(state) >> rank) % 3 == 0] + team_random(state) % GUARD,
+                  *out = memory[2] + GUARD + team_random(state) % GUARD;
     size_t got = kind == SCATTER ? bytes : all;
-    memset(memory[1], 0xee, got + 4 * GUARD);
+    memset(memory[2], 0xee, got + 4 * GUARD);
     if (in_place)
         in = kind == ALL_GATHER ? out + bytes * (size_t)rank : out;
     for (int to = 0; gives && to < (kind == ALL_GATHER ? 1 : ranks); to++)
         fill(in + bytes * (size_t)to, bytes, n, rank, to);
     if (late == rank)
-        linger(memory[1] + 2 * RANKS * MOST, MOST);
+        linger(memory[2] + 2 * RANKS * MOST, MOST);
     int r = kind == ALL_GATHER ? tutti_all_gather(in, out, bytes, TUTTI_U8, world, NULL)
         : kind == ALL_TO_ALL   ? tutti_all_to_all(in, out, bytes, TUTTI_U8, world, NULL)
                                : tutti_scatter(in, out, bytes, TUTTI_U8, root, world, NULL);
@@ -63,7 +65,7 @@ static int once(tutti_comm *world, int rank, uint64_t n, uint64_t *state, unsign
         bad += out[i] != byte_of(n, from, kind == ALL_GATHER ? 0 : rank, i % bytes);
     }
     CHECK_IS(bad, 0);
-    for (unsigned char *at = memory[1]; at < memory[1] + got + 4 * GUARD; at++)
+    for (unsigned char *at = memory[2]; at < memory[2] + got + 4 * GUARD; at++)
         bad += (at < out || at >= out + got) && *at != 0xee;
     CHECK_IS(bad, 0);
     return 0;
@@ -73,14 +75,15 @@ static int body(tutti_comm *world, int rank)
 {
     int many = team_many("TUTTI_TEST_BESIDE", 240, 60);
     uint64_t state = 9;
-    unsigned char *memory[2] = { malloc(RANKS * MOST + 4 * GUARD),
+    unsigned char *memory[3] = { malloc(RANKS * MOST + 4 * GUARD),
+                                 tutti_alloc(RANKS * MOST + 4 * GUARD, world),
                                  malloc((2 * RANKS + 1) * MOST + 4 * GUARD) };
-    CHECK(memory[0] && memory[1]);
+    CHECK(memory[0] && memory[1] && memory[2]);
     for (uint64_t n = 0; n < (uint64_t)many; n++)
         CHECK_IS(once(world, rank, n, &state, memory), 0);
     CHECK(!COPY_STREAMS || world->coll.beside.n > 0);
     free(memory[0]);
-    free(memory[1]);
+    free(memory[2]);
     return 0;
 }
 
