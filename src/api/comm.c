@@ -147,6 +147,7 @@ int tutti_failed(const tutti_comm *comm, int ranks[], int most)
     for (uint32_t p = 0; p < comm->watch.size; p++) {
         if (p == comm->watch.me)
             continue;
+        /* By the mark, which whoever waits for a rank sets: what is known, and no system call. */
         /* relaxed: sticky, and all who write it say the same */
         /* E7 acquire */
         bool gone = load_relaxed8(&comm->watch.lost[p]) || death_of(comm->watch.seats[p]) != GONE_NO

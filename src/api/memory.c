@@ -91,9 +91,7 @@ void *tutti_alloc(size_t bytes, tutti_comm *comm)
     int error;
     if (memory_enter_whole(comm, "alloc") < 0)
         return NULL;
-    void *at = heap_alloc(comm->world->heap, bytes, &error);
-    if (!at && loaded_reclaim(comm->world))  /* files that the other ranks have given back by now */
-        at = heap_alloc(comm->world->heap, bytes, &error);
+    void *at = loaded_room(comm->world, bytes, heap_alloc, &error);
     if (!at)
         say_no_memory(comm, bytes, error);
     return at;

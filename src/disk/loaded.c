@@ -50,12 +50,20 @@ static void give_back(struct world *world, const struct loaded_file *file)
     heap_free(world->heap, at);
 }
 
+void *loaded_room(struct world *world, size_t bytes, heap_take *take, int *error)
+{
+    void *at = take(world->heap, bytes, error);
+    if (!at && loaded_reclaim(world))
+        at = take(world->heap, bytes, error);
+    if (!at && *error == -ENOSPC && death_seek(&world->whole->watch) && loaded_reclaim(world))
+        at = take(world->heap, bytes, error);
+    return at;
+}
+
 uint64_t loaded_make(struct tutti_comm *comm, uint64_t bytes, int *error)
 {
     struct world *world = comm->world;
-    char *at = heap_alloc_bare(world->heap, room_of(bytes), error);
-    if (!at && *error == -ENOSPC && loaded_reclaim(world))
-        at = heap_alloc_bare(world->heap, room_of(bytes), error);
+    char *at = loaded_room(world, room_of(bytes), heap_alloc_bare, error);
     if (!at)
         return 0;
     uint64_t offset = (uint64_t)(at - world->arena.base);

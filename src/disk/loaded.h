@@ -26,8 +26,13 @@ struct loaded_file *loaded_book(void);
 void loaded_give(struct world *world, struct loaded_file *book, const void *data, uint64_t at,
                  uint64_t bytes);
 int  loaded_free(struct world *world, const void *data);
-/* Frees memory of this rank's span that no rank holds any more. True: there was some. */
+/* Frees memory of this rank's span that no rank holds any more. True: there was some. Ranks that
+ * have died without a mark hold theirs until somebody finds them. */
 bool loaded_reclaim(struct world *world);
+/* Memory of this rank's heap, by heap_alloc or heap_alloc_bare. Files that are held no more make
+ * room for it. NULL: *error. */
+typedef void *heap_take(struct heap *heap, size_t bytes, int *error);
+void *loaded_room(struct world *world, size_t bytes, heap_take *take, int *error);
 void loaded_close(struct world *world);              /* frees the lists; held memory stays */
 
 #endif

@@ -3,6 +3,7 @@
 #include "group/comm.h"
 
 #include "base/tiny.h"
+#include "group/directory.h"
 #include "os/memory.h"
 #include "watch/death.h"
 #include "watch/verdict.h"
@@ -130,6 +131,14 @@ struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mi
     pthread_mutex_unlock(&world->lock);
     *error = 0;
     return comm;
+}
+
+int comm_slot(struct world *world, const struct directory_key *key, struct slot **slot)
+{
+    int r = directory_find_or_make(&world->arena, key, slot);
+    if (r == -ENOSPC && death_seek(&world->whole->watch))
+        r = directory_find_or_make(&world->arena, key, slot);
+    return r;
 }
 
 void comm_inherit(struct tutti_comm *comm, const struct tutti_comm *parent)

@@ -280,6 +280,10 @@ struct tutti_comm {
 /* Opens this rank's handle on a slot, and populates its own member. mine: its rank there. NULL:
  * *error. */
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error);
+struct directory_key;
+/* directory_find_or_make. Before it says that all slots are in use it asks the system who of the
+ * world is gone. */
+int comm_slot(struct world *world, const struct directory_key *key, struct slot **slot);
 /* Any thread, at any time, also in a signal handler: no lock, no memory. why: NULL or empty: no
  * reason is given. */
 void comm_abort(struct tutti_comm *comm, const char *why);

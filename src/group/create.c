@@ -173,7 +173,7 @@ int comm_create(struct tutti_comm *parent, uint32_t site, const int *ranks, int 
     int r = creation_count(parent, m.list, &m.nth);
     if (r == 0) {
         struct directory_key name = { parent->birth, m.nth, -1, world_rank, (uint32_t)size };
-        r = directory_find_or_make(&parent->world->arena, &name, &slot);
+        r = comm_slot(parent->world, &name, &slot);
     }
     m.made = r == 0 ? comm_open(parent->world, slot, mine, &r) : NULL;
     if (!m.made) {

@@ -5,6 +5,8 @@
  * still FREE, half filled; its `keys` is true.
  * The world's slot is the first one ever used, and no other comm's while a rank of the world has
  * not freed it. So its ranks find it without the lock, which 1,024 would take at the same time.
+ * A death counts by its mark: under the lock nobody asks the system. Who gets -ENOSPC asks before
+ * (comm_slot).
  * Cost: the lock, and a scan of the slots in use. */
 #include "group/directory.h"
 

@@ -89,7 +89,7 @@ static int shrink_open(struct shrinking *s, uint64_t number)
     struct world *world = s->old->world;
     struct directory_key key = { s->old->birth, number, COLOR_SHRINK, s->world_rank, s->size };
     struct slot *slot;
-    int r = directory_find_or_make(&world->arena, &key, &slot);
+    int r = comm_slot(world, &key, &slot);
     if (r < 0)
         return r;
     s->made = comm_open(world, slot, s->mine, &r);

@@ -77,7 +77,7 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key,
                 parent->birth, parent->splits, color, world_rank, (uint32_t)mended
             };
             struct slot *slot;
-            mended = directory_find_or_make(&parent->world->arena, &name, &slot);
+            mended = comm_slot(parent->world, &name, &slot);
             if (mended == 0)
                 made = comm_open(parent->world, slot, mine, &mended);
             if (mended < 0 && slot)

@@ -131,6 +131,19 @@ int comm_touch(void *at, size_t bytes, struct fresh *f)
     return 0;
 }
 
+/* Under the world's lock. What is full may be so by what a dead rank seems to read still. */
+static char *stage_take(struct world *world, size_t bytes, bool bare, int *error)
+{
+    char *at = NULL;
+    for (bool again = true; again;) {
+        drain_sweep(world);
+        at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error)
+                  : span_take(world->span, bytes, error);
+        again = !at && *error == -ENOSPC && world->drains && death_seek(&world->whole->watch);
+    }
+    return at;
+}
+
 static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *error)
 {
     struct held *held = malloc(sizeof *held);
@@ -139,9 +152,7 @@ static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *er
     if (!held)
         return NULL;
     pthread_mutex_lock(&world->lock);
-    drain_sweep(world);
-    held->at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error)
-                    : span_take(world->span, bytes, error);
+    held->at = stage_take(world, bytes, bare, error);
     pthread_mutex_unlock(&world->lock);
     void *at = held->at;
     if (!at) {
@@ -196,8 +207,7 @@ static int eager_fit(struct tutti_comm *comm, int parity, size_t room, size_t by
     int error = 0;
     if (anew) {
         pthread_mutex_lock(&world->lock);
-        drain_sweep(world);
-        got = span_reserve(world->span, room, SPAN_STAGING, &error);
+        got = stage_take(world, room, true, &error);
         pthread_mutex_unlock(&world->lock);
     }
     if (got)
@@ -230,8 +240,7 @@ static char *ring_reserve(struct world *world)
 {
     int error;
     pthread_mutex_lock(&world->lock);
-    drain_sweep(world);
-    char *ring = span_reserve(world->span, EAGER_MOST, SPAN_STAGING, &error);
+    char *ring = stage_take(world, EAGER_MOST, true, &error);
     pthread_mutex_unlock(&world->lock);
     return ring;
 }
@@ -377,6 +386,8 @@ int comm_stage_pipeline(struct tutti_comm *comm, const struct pipeline_need *nee
     struct stage *stage = &comm->stage;
     pthread_mutex_lock(&world->lock);
     int r = stage->pipeline && stage->pipeline_bytes >= need->bytes ? 0 : pipeline_find(comm, need);
+    if (r == -ENOSPC && death_seek(&world->whole->watch))
+        r = pipeline_find(comm, need);
     stage->pipeline_busy = r == 0;
     pthread_mutex_unlock(&world->lock);
     if (r == 0 && (r = pipeline_touch(stage, need)) < 0) {

@@ -34,10 +34,7 @@ bool timed_wait_lost(struct watch *w, uint32_t about, int slice)
         return true;
     if (load_acquire32(&w->members[about].quit) & (QUIT_LEFT | QUIT_FREED))         /* E7 acquire */
         return true;
-    if (slice < SLICE_FIRST || !death_without_mark(w, about, slice >= SLICE_LATER))
-        return false;
-    death_note(w, about);
-    return true;
+    return slice >= SLICE_FIRST && death_without_mark(w, about, slice >= SLICE_LATER);
 }
 
 /* A round of a wait asks the system only after a whole slice. It also runs when the word has come,

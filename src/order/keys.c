@@ -5,6 +5,7 @@
 #include "order/keys.h"
 
 #include "group/directory.h"
+#include "watch/death.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,24 +55,33 @@ static struct key *keys_add(struct tutti_comm *comm, enum kind kind, uint64_t ha
     return NULL;
 }
 
-static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t hash,
-                            const char *name, bool add, int *error)
+static struct key *keys_make(struct tutti_comm *comm, enum kind kind, uint64_t hash,
+                             const char *name, int *error)
 {
     const struct arena *arena = &comm->world->arena;
-    struct key *key = keys_lookup(arena, comm->birth, kind, hash, name);
-    *error = 0;
-    if (key || !add)
-        return key;
     *error = arena_lock(arena, (uint64_t)LOCK_PATIENCE_S * 1000000000u);
     if (*error < 0)
         return NULL;
-    key = keys_lookup(arena, comm->birth, kind, hash, name);
+    struct key *key = keys_lookup(arena, comm->birth, kind, hash, name);
     if (!key)
         key = keys_add(comm, kind, hash, name);
     if (!key && directory_sweep(arena))         /* slots of freed comms may have had keys */
         key = keys_add(comm, kind, hash, name);
     arena_unlock(arena);
     *error = key ? 0 : -ENOMEM;
+    return key;
+}
+
+static struct key *keys_get(struct tutti_comm *comm, enum kind kind, uint64_t hash,
+                            const char *name, bool add, int *error)
+{
+    struct key *key = keys_lookup(&comm->world->arena, comm->birth, kind, hash, name);
+    *error = 0;
+    if (key || !add)
+        return key;
+    key = keys_make(comm, kind, hash, name, error);
+    if (*error == -ENOMEM && death_seek(&comm->world->whole->watch))
+        key = keys_make(comm, kind, hash, name, error);
     return key;
 }
 

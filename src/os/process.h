@@ -47,6 +47,9 @@ static inline bool process_mark_held(uint32_t word)
 }
 
 bool process_mark_died(uint32_t word);
+/* Sets OWNER_DIED where the kernel has not: by whoever knows that the holder has ended. Wakes
+ * nobody. */
+void process_mark_set(struct process_mark *mark);
 bool process_mark_mine(struct process_mark *mark);          /* the calling thread is the holder */
 /* Before a fork, by the thread that forks; then in the child, with the result: its marks are its
  * parent's alone. */

@@ -73,6 +73,15 @@ bool process_mark_died(uint32_t word)
     return (word & FUTEX_OWNER_DIED) != 0;
 }
 
+void process_mark_set(struct process_mark *mark)
+{
+    shared32 *word = process_mark_word(mark);
+    uint32_t seen = load_acquire32(word);                            /* E5 acquire */
+    while (!process_mark_died(seen)
+           && !swap_if32(word, &seen, (seen & FUTEX_WAITERS) | FUTEX_OWNER_DIED)) /* E5 release */
+        ;
+}
+
 /* The word holds a tid of the holder's pid namespace: only for marks of our namespace. */
 bool process_mark_mine(struct process_mark *mark)
 {

@@ -7,6 +7,7 @@
 #include "base/probe.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -127,15 +128,34 @@ static int death_ask(struct watch *w, uint32_t p, bool thorough)
     return alive;
 }
 
-bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
+/* The kernel's mark is set in its place, so that all ranks, sleepers and comms learn of the death,
+ * and what the dead one held is given back. */
+static void death_note(struct watch *w, uint32_t p)
 {
-    return death_ask(w, p, thorough) == 0;
-}
-
-void death_note(struct watch *w, uint32_t p)
-{
+    struct process_mark *mark = &w->seats[p]->mark;
+    if (death_of(w->seats[p]) == GONE_NO) {
+        process_mark_set(mark);
+        w->ways->wake(w->ways->arg, process_mark_word(mark), INT32_MAX);
+    }
     /* relaxed: sticky, and all say the same */
     store_relaxed8(&w->lost[p], death_of(w->seats[p]) == GONE_LEFT ? GONE_LEFT : GONE_DIED);
+}
+
+bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
+{
+    if (death_ask(w, p, thorough) != 0)
+        return false;
+    death_note(w, p);
+    return true;
+}
+
+bool death_seek(struct watch *w)
+{
+    bool found = false;
+    for (uint32_t p = 0; p < w->size; p++)
+        if (p != w->me && death_of(w->seats[p]) == GONE_NO)
+            found |= death_without_mark(w, p, true);
+    return found;
 }
 
 int death_probe_one(struct watch *w, uint32_t p, bool thorough)

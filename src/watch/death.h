@@ -23,15 +23,19 @@ int death_probe(struct watch *w, bool thorough);
 /* The same for one member, p; 1 or 0. */
 int death_probe_one(struct watch *w, uint32_t p, bool thorough);
 
-/* Gone without a mark? Only says so. For those who wait for one rank. */
+/* Asks thoroughly after every member that has no mark, and marks those that are gone. For who is
+ * about to fail for want of what a dead rank may hold. Any thread. True: it found some. */
+bool death_seek(struct watch *w);
+
+/* Gone without a mark? Then it is lost for all looks of this rank, and its mark is set: all ranks
+ * of the job learn of it. For those who wait for one rank. Any thread. */
 bool death_without_mark(struct watch *w, uint32_t p, bool thorough);
-/* Marks p as lost, for all looks of this rank. */
-void death_note(struct watch *w, uint32_t p);
 
 /* With the world, or in a fork of its process, of each entry of `handles`. */
 void death_handle_close(shared64 *handle);
 
-/* Is this world seat's rank dead or gone? For tutti_failed and the order rooms. */
+/* Is this seat's rank dead or gone, by its mark? Costs two loads. A death without a mark is found
+ * by those who wait for the rank, and by death_seek; they set the mark. */
 enum gone death_of(struct seat *seat);
 
 #endif

@@ -30,7 +30,8 @@
  * E4 decide: a decider has proposed or read a proposal, full fence, then looks at all arrivals.
  *    Pairs with E2 and E6: either the decider sees the arrival, or the arriver sees the proposal.
  * E5 alive: the alive word is loaded before the flags of its owner: a rank that is gone and behind
- *     stays behind.
+ *     stays behind. Whoever finds a death that the kernel has not marked sets the mark (CAS,
+ *     release).
  * E6 complete: the flags are loaded (acquire), then V. Needs multi-copy atomicity: x86,
  *     Armv8, RISC-V.
  * E7 confirm: whatever the report needs (abort text, quit bits) is written before the quit bit, the

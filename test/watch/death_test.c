@@ -94,9 +94,14 @@ static void the_quick_question_finds_whom_the_thorough_one_has_asked(void **stat
     kill_rank(1);
     assert_true(death_without_mark(w, 1, false));
     assert_false(death_without_mark(w, 2, false));
-    assert_int_equal(death_probe(w, false), 1);
     assert_true(w->lost[1] == GONE_DIED && !w->lost[2]);
     assert_int_equal(death_probe(w, false), 0);      /* once */
+    /* whoever finds it sets the mark, and another rank needs no question */
+    assert_true(death_of(&rig.seats[1]) == GONE_DIED && death_of(&rig.seats[2]) == GONE_NO);
+    kill_rank(2);
+    assert_int_equal(death_probe(w, false), 1);
+    assert_true(w->lost[2] == GONE_DIED && death_of(&rig.seats[2]) == GONE_DIED);
+    assert_int_equal(death_probe(w, false), 0);
 }
 
 static int number_of(uint32_t p)
