@@ -188,6 +188,12 @@ static bool somebody_left(void)
     return false;
 }
 
+static bool in_arena(const void *word)
+{
+    const struct arena *arena = &explore_world[0]->world->arena;
+    return (uintptr_t)word - (uintptr_t)arena->base < arena->bytes;
+}
+
 /* False: the run is over. */
 static bool nobody_runs(void)
 {
@@ -201,7 +207,8 @@ static bool nobody_runs(void)
         if ((a->state == ACTOR_ASLEEP || a->state == ACTOR_LOCKED) && !a->stopped
             && (!first || a->end < first->end))
             first = a;
-        first_slice |= a->state == ACTOR_ASLEEP && a->sleeps_on == 1;
+        first_slice |= a->state == ACTOR_ASLEEP && a->sleeps_on == 1
+            && (!engine.scenario->threads || in_arena(a->words[0].word));
     }
     if (stores && left) {
         for (int i = 0; i < engine.actors; i++)
@@ -213,7 +220,7 @@ static bool nobody_runs(void)
     if (!somebody_left())
         return false;
     look_for_lost_wakes();
-    /* a first slice looks at one word */
+    /* a first slice looks at one word; who sleeps on a handle leaves the looks to his thread */
     bool odd = engine.deaths || engine.scenario->patience == PATIENCE_FIRST;
     /* Who waits for one rank watches only that one's life: if it dies, and the one sleeper that is
        woken dies before he passes it on, the others learn it at the end of their slice.

@@ -35,7 +35,7 @@
     S(abort3) S(once3) S(first3) S(turn3) S(store3) S(split3) S(shrink3) S(agree3) \
     S(journal) S(journal_weak) S(journal_events) S(feed) S(feed_weak) S(feed_events) \
     S(feed_hold) S(feed_loan) S(feed_full) S(feed_close) S(feed_gets) \
-    S(feed_gets_events) S(feed_puts) S(feed3) S(hand) S(hand_events) \
+    S(feed_gets_events) S(feed_gets_abort) S(feed_puts) S(feed3) S(hand) S(hand_events) \
     S(early) S(early_weak) S(early_events)
 
 #define S(name) extern const struct scenario scenario_##name;

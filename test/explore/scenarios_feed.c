@@ -249,6 +249,33 @@ static void feeds_works(int rank, tutti_comm *world, bool gets)
 static void feeds_gets(int rank, tutti_comm *world) { feeds_works(rank, world, true); }
 static void feeds_puts(int rank, tutti_comm *world) { feeds_works(rank, world, false); }
 
+/* Rank 0 has a get under way, and rank 1 aborts the queue's comm: whoever makes the steps hears of
+ * it. */
+static void feeds_aborted(int rank, tutti_comm *world)
+{
+    tutti_queue_options options = { .room = ROOM };
+    tutti_queue *q;
+    tutti_work *work = NULL;
+    char bytes[BYTES_MOST];
+    size_t room = sizeof bytes;
+    int r = tutti_queue_create_at("explore", world, 1, &options, &q);
+    explore_note(rank, 0, r);
+    if (rank == 1 && r == 0)
+        tutti_comm_abort(q->comm, "enough");
+    if (rank == 0 && r == 0)
+        r = tutti_queue_get_at("explore", q, bytes, &room, &(tutti_call){ .work = &work });
+    if (work)
+        r = tutti_wait_at("explore", work, -1);
+    explore_note(rank, 1, r);
+    meets(world);
+}
+
+static void check_aborted(void)
+{
+    if (note[0].there[1] && note[0].result[1] != -ECANCELED)
+        explore_wrong("the get of an aborted queue gave %d", note[0].result[1]);
+}
+
 static void check_works(void)
 {
     for (int p = 0; p < 2; p++)
@@ -318,4 +345,8 @@ const struct scenario scenario_feed_gets_events = {
 const struct scenario scenario_feed_puts = {
     .name = "feed_puts", .ranks = 2, .helpers = 1, .threads = true, .body = feeds_puts,
     .check = check_works, .preemptions = 2, .own_ends = true
+};
+const struct scenario scenario_feed_gets_abort = {
+    .name = "feed_gets_abort", .ranks = 2, .helpers = 1, .threads = true, .body = feeds_aborted,
+    .check = check_aborted, .preemptions = 2, .own_ends = true
 };
