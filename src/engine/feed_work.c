@@ -261,10 +261,11 @@ static void feed_move(struct tutti_work *work)
 static void work_spin(struct feed_work *h)
 {
     const struct watch *w = &h->work.comm->watch;
+    struct wait_budget budget = wait_learned_budget(&w->budget);
     struct wait_turns turns = { 0 };
     while (!completion_over(&h->work.completion)) {
         feed_move(&h->work);
-        if (!completion_over(&h->work.completion) && !wait_turn(&turns, &w->budget, w->ways))
+        if (!completion_over(&h->work.completion) && !wait_turn(&turns, &budget, w->ways))
             return;
     }
 }
@@ -303,7 +304,7 @@ static int until_over(struct feed_work *h, const struct patience *patience)
     while (!completion_over(&h->work.completion)) {
         if (work_patience_over(&h->work, patience))
             return -EAGAIN;
-        completion_sleep(&h->work.completion, work_nap(&h->work, patience));
+        work_sleep(&h->work, patience);
         if (!completion_over(&h->work.completion) && q->interrupt
             && q->interrupt(q->interrupt_arg))
             work_interrupt(h);

@@ -226,6 +226,7 @@ static int queue_until_over(struct queued *h, const struct patience *patience, b
     struct tutti_comm *comm = h->work.comm;
     struct watch *w = &comm->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    struct wait_budget budget = wait_learned_budget(&w->budget);
     uint64_t polling = 0;
     bool slept = false, given = h->work.keep_ns >= 0 && h->given;
     bool endless = patience->most_ns < 0 && !(patience->heeds_late && given);
@@ -243,13 +244,13 @@ static int queue_until_over(struct queued *h, const struct patience *patience, b
         if (wait.poll && drive_poll_spins(w, &polling))
             continue;
         if (!slept && wait.word && wait.value != UINT64_MAX
-            && wait_spin(wait.word, wait.value, ends, &w->budget, w->ways))
+            && wait_spin(wait.word, wait.value, ends, &budget, w->ways))
             continue;
         if (endless)
             queue_cycle(w, &said, clock_ns() - patience->began_ns);
         queue_leave(comm, attends);
         store_relaxed64(&w->mine->waited, h->c.op.claim.seq);        /* relaxed: for onlookers */
-        completion_sleep(&h->work.completion, work_nap(&h->work, patience));
+        work_sleep(&h->work, patience);
         slept = true;
         if (!completion_over(&h->work.completion) && drive_stop_asked(w)) {
             verdict_quit(w, QUIT_INTERRUPT);

@@ -130,6 +130,7 @@ void request_journal(struct watch *w, const struct post *post, uint64_t tick)
 static void handle_spin(struct p2p *p, struct request *h)
 {
     const struct watch *w = p->watch;
+    struct wait_budget budget = wait_learned_budget(&w->budget);
     struct wait_turns turns = { 0 };
     while (!completion_over(&h->work.completion)) {
         bool moved = false;
@@ -139,7 +140,7 @@ static void handle_spin(struct p2p *p, struct request *h)
         }
         if (moved)
             turns = (struct wait_turns){ 0 };
-        else if (!wait_turn(&turns, &w->budget, w->ways))
+        else if (!wait_turn(&turns, &budget, w->ways))
             return;
     }
 }
@@ -233,7 +234,7 @@ static int handle_until_over(struct request *h, const struct patience *patience)
         bool told = endless && clock_ns() - patience->began_ns >= CYCLE_FROM_NS;
         if (told)
             handle_cycle(h);
-        completion_sleep(&h->work.completion, work_nap(&h->work, patience));
+        work_sleep(&h->work, patience);
         if (told && cycle_doomed(w->threads))
             return handle_stuck(h);
         if (w->interrupt && !completion_over(&h->work.completion)

@@ -19,7 +19,7 @@ static uint64_t until(uint64_t end_ns, uint64_t now)
     return end_ns > now ? end_ns - now + 1 : 1;
 }
 
-uint64_t work_nap(const struct tutti_work *work, const struct patience *patience)
+static uint64_t work_nap(const struct tutti_work *work, const struct patience *patience)
 {
     uint64_t now = clock_ns(), nap = WAIT_LONG, left;
     if (patience->most_ns >= 0) {
@@ -31,6 +31,20 @@ uint64_t work_nap(const struct tutti_work *work, const struct patience *patience
         nap = left < nap ? left : nap;
     }
     return nap;
+}
+
+void work_sleep(struct tutti_work *work, const struct patience *patience)
+{
+    if (!work->slept_ns)
+        work->slept_ns = clock_ns();
+    completion_sleep(&work->completion, work_nap(work, patience));
+}
+
+/* By the thread that ends the work: the waiter may find the comm gone when it wakes. */
+static void work_slept(const struct tutti_work *work)
+{
+    if ((load_acquire32(&work->completion.over) & COMPLETION_HEARD) && work->slept_ns)
+        wait_slept(&work->comm->watch.budget, clock_ns() - work->slept_ns);
 }
 
 void *work_make(struct tutti_comm *comm, size_t bytes, int *error)
@@ -56,6 +70,7 @@ void work_give(struct tutti_work *work, const tutti_call *call)
 void work_call_done(struct tutti_work *work, pthread_mutex_t *lock, uint32_t nested)
 {
     struct tutti_comm *comm = work->comm, *outer = comm_callback;
+    work_slept(work);
     if (!work->done)
         return;
     pthread_mutex_unlock(lock);

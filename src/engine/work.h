@@ -17,6 +17,8 @@ struct tutti_work {
     int result;
     void *lists;                       /* a copy of the caller's lists, freed with the handle */
     int64_t keep_ns;                   /* TUTTI_KEEP: it is late from then on; -1: never */
+    /* when its waiter fell asleep; 0: it has not. Written before COMPLETION_HEARD is set */
+    uint64_t slept_ns;
     void (*done)(int error, void *arg);
     void *done_arg;
 };
@@ -51,14 +53,15 @@ static inline bool work_late(const struct tutti_work *work)
 
 /* Whether the patience has ended. */
 bool work_patience_over(const struct tutti_work *work, const struct patience *patience);
-/* How long the thread may sleep now: until the patience ends, at most WAIT_LONG. */
-uint64_t work_nap(const struct tutti_work *work, const struct patience *patience);
+/* Sleeps until it is over or the patience has ended, for WAIT_LONG at most. */
+void work_sleep(struct tutti_work *work, const struct patience *patience);
 
 /* Memory for a handle that outlives its call, and the thread that carries it on. NULL: *error. */
 void *work_make(struct tutti_comm *comm, size_t bytes, int *error);
 /* What the caller gets: the handle, and `done` if it asked for it. */
 void work_give(struct tutti_work *work, const tutti_call *call);
-/* Calls `done`, if there is one, with the maker's lock open and this ATTENTION_NESTED_ bit set. */
+/* The work ends now: the comm's waits learn from how long its waiter has slept. Calls `done`, if
+ * there is one, with the maker's lock open and this ATTENTION_NESTED_ bit set. */
 void work_call_done(struct tutti_work *work, pthread_mutex_t *lock, uint32_t nested);
 /* Its result, once it is over. awaited: what `await` returned: why it ends, if it does not succeed
  * all the same. */

@@ -47,6 +47,16 @@ void wait_slept(struct wait_budget *budget, uint64_t took)
         store_relaxed8(&budget->halvings, (uint8_t)(halvings + 1));
 }
 
+struct wait_budget wait_learned_budget(const struct wait_budget *budget)
+{
+    /* relaxed: a bound, right at any value that it ever had */
+    uint8_t halvings = load_relaxed8(&budget->halvings);
+    return (struct wait_budget){
+        .spin_ticks = budget->spin_ticks >> halvings, .yields = budget->yields >> halvings,
+        .yield_ticks = budget->yield_ticks, .spin_rounds = budget->spin_rounds
+    };
+}
+
 struct wait_budget wait_pace_budget(const struct wait_pace *pace, const struct wait_budget *budget)
 {
     struct wait_budget now = { 0 };

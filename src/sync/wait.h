@@ -58,6 +58,10 @@ uint32_t wait_yields(const struct wait_budget *budget);
  * was long, all of them were in vain. */
 void wait_slept(struct wait_budget *budget, uint64_t took);
 
+/* What a wait may spend of it for which another thread of the rank wakes up as well: spins are as
+ * much in vain as yields, and halved with them. */
+struct wait_budget wait_learned_budget(const struct wait_budget *budget);
+
 /* Whether it pays to poll for what comes again and again, at a pace that is learned: polls are
  * worth it while things come within `soon` ticks of the wait's beginning, about what a sleep and
  * its wake cost. Each wait says when what it waited for came. One that came later costs a credit,
