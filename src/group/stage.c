@@ -134,14 +134,14 @@ int comm_touch(void *at, size_t bytes, struct fresh *f)
 /* Under the world's lock. What is full may be so by what a dead rank seems to read still. */
 static char *stage_take(struct world *world, size_t bytes, bool bare, int *error)
 {
-    char *at = NULL;
-    for (bool again = true; again;) {
+    for (bool asked = false;; asked = true) {
         drain_sweep(world);
-        at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error)
-                  : span_take(world->span, bytes, error);
-        again = !at && *error == -ENOSPC && world->drains && death_seek(&world->whole->watch);
+        char *at = bare ? span_reserve(world->span, bytes, SPAN_STAGING, error)
+                        : span_take(world->span, bytes, error);
+        if (at || asked || *error != -ENOSPC || !world->drains
+            || !death_seek(&world->whole->watch))
+            return at;
     }
-    return at;
 }
 
 static void *held_take(struct tutti_comm *comm, size_t bytes, bool bare, int *error)

@@ -151,11 +151,11 @@ bool death_without_mark(struct watch *w, uint32_t p, bool thorough)
 
 bool death_seek(struct watch *w)
 {
-    bool found = false;
+    bool gone = false;
     for (uint32_t p = 0; p < w->size; p++)
-        if (p != w->me && death_of(w->seats[p]) == GONE_NO)
-            found |= death_without_mark(w, p, true);
-    return found;
+        if (p != w->me)
+            gone |= death_of(w->seats[p]) != GONE_NO || death_without_mark(w, p, true);
+    return gone;
 }
 
 int death_probe_one(struct watch *w, uint32_t p, bool thorough)

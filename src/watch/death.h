@@ -24,7 +24,8 @@ int death_probe(struct watch *w, bool thorough);
 int death_probe_one(struct watch *w, uint32_t p, bool thorough);
 
 /* Asks thoroughly after every member that has no mark, and marks those that are gone. For who is
- * about to fail for want of what a dead rank may hold. Any thread. True: it found some. */
+ * about to fail for want of what a dead rank may hold. Any thread. True: somebody is gone, and may
+ * have been marked just now, by this rank or another: look again. */
 bool death_seek(struct watch *w);
 
 /* Gone without a mark? Then it is lost for all looks of this rank, and its mark is set: all ranks
