@@ -9,9 +9,9 @@
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
  *                              absence and exit with 1, however long it takes: they ignore SIGTERM
  *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
- *   actor differ RANK HOW      three collectives and a message; then RANK calls by HOW: kind (a
- *                              barrier), size, type, missing (nothing, and sleeps); the others
- *                              all_reduce. silent: RANK sleeps before it has called anything
+ *   actor differ RANK HOW      three collectives and a message; then all but RANK all_reduce. It
+ *                              calls last, by HOW: kind (a barrier), size, type, missing (nothing,
+ *                              and sleeps). silent: RANK sleeps before it has called anything
  *   actor fat RANK             as lose RANK kill, but with 256 MiB to be given back first
  *   actor early RANK           RANK ends by exit(5) before it joins, the others try
  *   actor stall RANK HOW       all meet twice; then RANK says "stalled" and goes on by HOW: spin
@@ -134,6 +134,28 @@ static int play_shrink(int rank, const char *how)
     return tutti_finalize(world) < 0 ? stop(world) : 0;
 }
 
+/* The mismatch breaks the comm, and who would call later is refused: so the others arrive by work,
+ * and tell the rank that differs. */
+static int differ_first(tutti_comm *world, int to, double *x)
+{
+    tutti_work *work;
+    const tutti_call call = { .work = &work };
+    if (tutti_all_reduce(x, x, 32, TUTTI_F32, TUTTI_SUM, world, &call) < 0
+        || tutti_send(NULL, 0, TUTTI_I8, to, 8, world, NULL) < 0)
+        return stop(world);
+    return tutti_wait(work, -1) < 0 ? stop(world) : 0;
+}
+
+static int differ_last(tutti_comm *world, const char *how, double *x)
+{
+    for (int p = 1; p < tutti_size(world); p++)
+        if (tutti_recv(NULL, 0, TUTTI_I8, TUTTI_ANY, 8, NULL, world, NULL) < 0) return stop(world);
+    int r = !strcmp(how, "kind")   ? tutti_barrier(world, NULL)
+        : !strcmp(how, "type") ? tutti_all_reduce(x, x, 32, TUTTI_F64, TUTTI_SUM, world, NULL)
+                               : tutti_all_reduce(x, x, 64, TUTTI_F32, TUTTI_SUM, world, NULL);
+    return r < 0 ? stop(world) : 0;
+}
+
 static int play_differ(int rank, const char *how)
 {
     tutti_comm *world;
@@ -148,11 +170,11 @@ static int play_differ(int rank, const char *how)
     if (tutti_broadcast(x, 16, TUTTI_F32, 0, world, NULL) < 0) return stop(world);
     if (tutti_send(x, 2, TUTTI_F32, next, 7, world, NULL) < 0) return stop(world);
     if (tutti_recv(x, 2, TUTTI_F32, TUTTI_ANY, 7, NULL, world, NULL) < 0) return stop(world);
-    if (mine && !strcmp(how, "missing")) nanosleep(&hour, NULL);
-    if (mine && !strcmp(how, "kind")) return tutti_barrier(world, NULL) < 0 ? stop(world) : 0;
-    tutti_type type = mine && !strcmp(how, "type") ? TUTTI_F64 : TUTTI_F32;
-    size_t count = mine && !strcmp(how, "size") ? 64 : 32;
-    return tutti_all_reduce(x, x, count, type, TUTTI_SUM, world, NULL) < 0 ? stop(world) : 0;
+    if (!strcmp(how, "missing")) {
+        if (mine) nanosleep(&hour, NULL);
+        return tutti_all_reduce(x, x, 32, TUTTI_F32, TUTTI_SUM, world, NULL) < 0 ? stop(world) : 0;
+    }
+    return mine ? differ_last(world, how, x) : differ_first(world, rank, x);
 }
 
 static int play_early(int rank)
