@@ -52,7 +52,7 @@ struct wait_budget wait_learned_budget(const struct wait_budget *budget)
     /* relaxed: a bound, right at any value that it ever had */
     uint8_t halvings = load_relaxed8(&budget->halvings);
     return (struct wait_budget){
-        .spin_ticks = budget->spin_ticks >> halvings, .yields = budget->yields >> halvings,
+        .spin_ticks = budget->spin_ticks >> halvings, .yields = wait_yields(budget),
         .yield_ticks = budget->yield_ticks, .spin_rounds = budget->spin_rounds
     };
 }

@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
-#include "engine/completion.h"
+#include "base/clock.h"
+#include "engine/work.h"
+#include "group/comm.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -56,9 +58,31 @@ static void test_words(void **state)
     assert_true(completion_over(&other));
 }
 
+/* Who ends a work tells the comm's budget how long its waiter has slept, and of nobody who has
+ * not. */
+static void test_slept(void **state)
+{
+    enum { LONG = 100000000 };
+    static struct tutti_comm comm = { .watch.budget = { .spin_ticks = 64, .yields = 80 } };
+    const struct { uint64_t ago; uint32_t over, yields; } rows[] = {
+        { 0, COMPLETION_HEARD, 80 }, { LONG, 0, 80 },                 /* an eventfd's; polled */
+        { LONG, COMPLETION_HEARD, 40 }, { LONG, COMPLETION_HEARD, 20 }
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tutti_work work = { .comm = &comm, .completion.over = rows[i].over };
+        work.slept_ns = rows[i].ago ? clock_ns() - rows[i].ago : 0;
+        work_call_done(&work, NULL, 0);
+        assert_int_equal(wait_yields(&comm.watch.budget), rows[i].yields);
+    }
+    struct wait_budget learned = wait_learned_budget(&comm.watch.budget);
+    assert_true(learned.spin_ticks == 16 && wait_yields(&learned) == 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_sleeper),
-                                        cmocka_unit_test(test_words) };
+                                        cmocka_unit_test(test_words),
+                                        cmocka_unit_test(test_slept) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
