@@ -107,7 +107,7 @@ void take_beside(struct coll *c, char *slot, const char *given, size_t first, si
 
 bool take_was_beside(const struct coll *c)
 {
-    return c->pipeline.taking < c->pipeline.asked && c->pipeline.kept & bit(c->pipeline.taking);
+    return c->pipeline.kept & bit(c->pipeline.taking);
 }
 
 void take_past(struct coll *c, uint64_t rounds)
