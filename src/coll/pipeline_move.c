@@ -221,7 +221,7 @@ static uint64_t move_step(const struct coll *c)
     uint64_t left = c->pipeline.taken - c->pipeline.taking,
              most = STRETCH_BYTES / (c->pipeline.piece * c->width);
     if (c->gpu.mover || (parts_how(c) & PARTS_FOLD) || c->pipeline.in < c->pipeline.mine || left < 2
-        || most < 2 || !move_lies(c))
+        || most < 2 || c->pipeline.kept || !move_lies(c))
         return 1;
     return left < most ? left : most;
 }

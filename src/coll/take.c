@@ -4,7 +4,6 @@
 
 #include "coll/cma.h"
 #include "coll/parts.h"
-#include "coll/pipeline.h"
 
 #include <errno.h>
 
@@ -92,16 +91,16 @@ bool take_may_beside(const struct coll *c)
         && parts_recv(c, me) != parts_send(c, me);
 }
 
-/* Between a round that is given and one that is taken are two depths at most: a peer gives no
- * further than this rank has taken, and takes no further than it has given. */
-static uint64_t bit(uint64_t round) { return UINT64_C(1) << (round % 64); }
-_Static_assert(2 * (int)PIPELINE_DEPTH_MOST < 64, "a bit for each round under way");
+enum { BITS = 64 };
+static uint64_t bit(uint64_t round) { return UINT64_C(1) << (round % BITS); }
 
 void take_beside(struct coll *c, char *slot, const char *given, size_t first, size_t n)
 {
     uint32_t me = c->comm->watch.me;
-    if (coll_copy_beside(c, slot, given, parts_recv(c, me) + first * c->width,
-                         parts_send(c, me) + first * c->width, n * c->width, c->swap.on))
+    if (c->pipeline.asked - c->pipeline.taking >= BITS)  /* no bit is free */
+        (c->swap.on ? coll_copy : coll_copy_in)(c, slot, given, n * c->width);
+    else if (coll_copy_beside(c, slot, given, parts_recv(c, me) + first * c->width,
+                              parts_send(c, me) + first * c->width, n * c->width, c->swap.on))
         c->pipeline.kept |= bit(c->pipeline.asked);
 }
 

@@ -30,7 +30,7 @@ bool take_may_beside(const struct coll *c);
 void take_beside(struct coll *c, char *slot, const char *given, size_t first, size_t n);
 /* True: so it was in round pipeline.taking. */
 bool take_was_beside(const struct coll *c);
-/* So many rounds from pipeline.taking on are taken. More than one: none went so. */
+/* So many rounds from pipeline.taking on are taken; more than one only if none went so. */
 void take_past(struct coll *c, uint64_t rounds);
 
 #endif

@@ -53,6 +53,8 @@ static int once(tutti_comm *world, int rank, uint64_t n, uint64_t *state, unsign
         in = kind == ALL_GATHER ? out + bytes * (size_t)rank : out;
     for (int to = 0; gives && to < (kind == ALL_GATHER ? 1 : ranks); to++)
         fill(in + bytes * (size_t)to, bytes, n, rank, to);
+    if (n % 2)                       /* of some rounds the own block goes along, of others not */
+        world->coll.beside = (struct tuner){ { 1 << 20, 1 }, 2 * TUNER_AGAIN - (uint32_t)(n % 6) };
     if (late == rank)
         linger(memory[2] + 2 * RANKS * MOST, MOST);
     int r = kind == ALL_GATHER ? tutti_all_gather(in, out, bytes, TUTTI_U8, world, NULL)
