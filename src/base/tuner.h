@@ -25,6 +25,8 @@
 #ifndef TUTTI_BASE_TUNER_H
 #define TUTTI_BASE_TUNER_H
 
+#include "base/tiny.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +37,7 @@ struct tuner { uint64_t cost[2]; uint32_t n; };
 enum { TUNER_CLASSES = 16, TUNER_TRIES = 8, TUNER_AGAIN = 64, TUNER_SOON = TUNER_AGAIN - 4 };
 /* tries of both before one may be too dear; how many times as long that is; the most seldom */
 enum { TUNER_LEAST = 4, TUNER_DEAR = 4, TUNER_SELDOM = 8 };
-enum { STREAM_LEAST = 1 << 20 };
+enum { STREAM_LEAST = TINY(1 << 20, 64) };
 
 /* The class of `bytes`: doublings of `least`. NULL: too few bytes to choose. A class without
    measurements takes over the costs of the nearest class below that has some, and tries the other

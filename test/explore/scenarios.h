@@ -13,7 +13,7 @@
     S(verdict) S(verdict_events) S(verdict_abort) S(leave) S(leave_events) S(abort) \
     S(abort_events) S(verdict3) S(verdict3_late) S(kill3) S(late3) S(eager) S(eager_events) \
     S(eager_weak) S(eager_lent) S(eager_lent_events) S(swap) S(swap_events) S(pipelined) \
-    S(pipelined_events) S(pipelined_swap) \
+    S(pipelined_events) S(pipelined_swap) S(beside) \
     S(pipelined_rounds_events) S(pipelined_tso) S(broadcast_inline) S(broadcast_eager) \
     S(broadcast_pipelined) S(broadcast_events) S(broadcast_inline_events) \
     S(broadcast_eager_events) S(broadcast_inline_deadline) S(broadcast_eager_deadline) \

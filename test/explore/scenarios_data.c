@@ -2,6 +2,8 @@
  * deep: base/tiny.h), broadcasts. */
 #include "explore/scenarios.h"
 
+#include "group/comm.h"
+
 #include <string.h>
 
 enum { CALLS = 2, SMALL = 6, SWAPPED = 16, ROUNDS_2 = 24, ROUNDS_3 = 40, EARLY = 25 };
@@ -104,6 +106,34 @@ void broadcasts(int rank, tutti_comm *world) { broadcasts_of(rank, world, true);
 /* Both from one root, in chunks: the words that say where they are are written twice. */
 static void earlies(int rank, tutti_comm *world) { broadcasts_of(rank, world, false); }
 
+/* Of some rounds a rank's own block goes along with what it gives, of others it does not: each reader
+ * has to ask by round. Rank 1 gives out of the arena, so rank 0 may take many of its rounds at once. */
+static void besides(int rank, tutti_comm *world)
+{
+    enum { RANKS = 2, KNOWN = TUNER_AGAIN + 1 };
+    int count = explore_count();
+    uint64_t own[RANKS * ROUNDS_3],
+        *x = rank ? tutti_alloc((size_t)(RANKS * count) * sizeof *x, world) : own;
+    bool failed = false;
+    for (int k = 0; x && k < CALLS; k++) {
+        uint64_t y[RANKS * ROUNDS_3] = { 0 };
+        for (int i = 0; i < RANKS * count; i++)
+            x[i] = value(rank, i, k);
+        for (int i = 0; i < TUNER_CLASSES; i++)
+            world->coll.streams[i] = (struct tuner){ { 1 << 20, 1 }, KNOWN };
+        world->coll.beside = (struct tuner){ { 1 << 20, 1 }, TUNER_AGAIN + 1 - (uint32_t)k };
+        int r = tutti_all_to_all_at("explore", x, y, (size_t)count, TUTTI_U64, world, NULL);
+        explore_note(rank, k, r);
+        failed |= r < 0;
+        for (int i = 0; i < RANKS * count && r == 0; i++)
+            if (y[i] != value(i / count, rank * count + i % count, k))
+                explore_wrong("torn payload: rank %d, call %d, element %d: %llu", rank, k, i,
+                              (unsigned long long)y[i]);
+    }
+    if (failed)
+        explore_failed(rank, world);
+}
+
 #define EAGER "all_reduce:-inf=eager"
 #define PIPELINED "all_reduce:-inf=pipelined"
 #define EVENTS (KILL | STOP | SPURIOUS | TIMER)
@@ -157,6 +187,10 @@ const struct scenario scenario_pipelined_tso = {
 const struct scenario scenario_pipelined_swap = {
     .name = "pipelined_swap", .ranks = 2, .rules = PIPELINED, .body = pipelines_swap,
     .count = ROUNDS_2, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_beside = {
+    .name = "beside", .ranks = 2, .rules = "all_to_all:-inf=pipelined", .body = besides, .count = 32,
+    .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_inline = {
     .name = "broadcast_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts,
