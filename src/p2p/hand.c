@@ -64,7 +64,7 @@ static void hand_make(struct p2p *p, struct hand *h)
     h->refused = !h->block[OWN];
 }
 
-char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, struct envelope *e)
+char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, uint32_t *pages)
 {
     if (bytes < HAND_LEAST || bytes > hand_room(p) || !lane->got
         || lane_peer(p, lane) == p->watch->me)
@@ -84,7 +84,7 @@ char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, struct envelope 
         h->there[which] = more;
     }
     h->here[which] = false;
-    e->pages = (uint32_t)(h->there[which] / PAGE);
+    *pages = (uint32_t)(h->there[which] / PAGE);
     return h->block[which];
 }
 

@@ -53,12 +53,15 @@ struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const c
     return chunks;
 }
 
-void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks)
+void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks,
+                 const struct letter_ahead *ahead)
 {
     uint64_t number = lane->sent + 1, count = 0;
     size_t bytes = chunks->bytes, done = chunks->done, n;
-    /* relaxed: a hint */
-    bool waits = !p->comm->crowded && load_relaxed64(&lane->out->waits) == number;
+    /* E134 acquire */
+    bool waits = !p->comm->crowded && load_acquire64(&lane->out->waits) == number;
+    if (waits)
+        lane->out->ahead = *ahead;
     for (; done < bytes; done += n) {
         if (waits) {
             if (chunks->streamed)
@@ -66,6 +69,8 @@ void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks)
             store_release64(&lane->out->begun, number << BEGUN_BITS | ++count);  /* E86 release */
         }
         n = waits && bytes - done > chunks->done ? chunks->done : bytes - done;
+        if (waits && done + n == bytes)
+            cpu_own(&lane->write.at[lane->write.index]);
         overlap_copy(chunks->to + done, chunks->from + done, n, chunks->streamed);
     }
     if (chunks->streamed)
@@ -90,7 +95,13 @@ bool overlap_begun(const struct lane *lane)
 /* A copy of what begins the envelope of the letter that is being written. */
 static bool overlap_front(const struct p2p *p, struct lane *lane, struct envelope *e)
 {
-    memcpy(e, &lane->read.at[lane->read.index].envelope, offsetof(struct envelope, rest.deal));
+    struct letter_ahead ahead = lane->in->ahead;
+    e->bytes = ahead.bytes;
+    e->tag = ahead.tag;
+    e->type = ahead.type;
+    e->mode = ahead.mode;
+    e->pages = ahead.pages;
+    e->rest.at = ahead.at;
     return (e->mode == LETTER_STORED
             && p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->bytes) != NULL)
         || (e->mode == LETTER_HANDED && hand_sound(p, lane, e));
@@ -106,10 +117,12 @@ const struct envelope *overlap_take(struct p2p *p, struct lane *lane, int tag, t
         return NULL;
     const char *from = p2p_at(p, begun.rest.at);
     struct landing landing = landing_begin(p, begun.bytes);
-    size_t done = 0;
+    size_t done = 0, chunk = overlap_chunk(begun.bytes);
     for (int idle = 0; idle < OVERLAP_SPINS; idle++) {
-        bool sent = load_acquire64(&letter->seq) > lane->got;        /* E35 acquire */
-        size_t there = sent ? begun.bytes : overlap_there(lane) * overlap_chunk(begun.bytes);
+        /* E35 acquire. Before the last chunk the letter's line stays with the sender */
+        bool last = begun.bytes - done <= chunk,
+             sent = last && load_acquire64(&letter->seq) > lane->got;
+        size_t there = sent ? begun.bytes : last ? done : overlap_there(lane) * chunk;
         if (there > begun.bytes)
             there = begun.bytes;
         if (there > done) {

@@ -51,8 +51,10 @@
  *    bell, looks at everything once more, and sleeps on the bell as read.
  * E41 mail: the sender has cleared table and channel, then their offsets (release); the receiver
  *     loads them (acquire).
- * E86 begun: the sender has written the envelope, and a chunk of the message into the store, then
- *     begun (release); the receiver loads it (acquire), then those. */
+ * E86 begun: the sender has written `ahead`, and a chunk of the message into the store, then begun
+ *     (release); the receiver loads it (acquire), then those.
+ * E134 waits: the receiver has read `ahead` of an earlier letter, then stores waits (release); the
+ *     sender loads it (acquire), then writes `ahead`. */
 #ifndef TUTTI_P2P_P2P_H
 #define TUTTI_P2P_P2P_H
 
@@ -82,8 +84,8 @@ enum {
 /* Messages that are copied out while they are copied in, and what is said at once. */
 enum {
     OVERLAP_LEAST = TINY(16 << 10, 112),
-    CHUNK_LEAST = TINY(8 << 10, 64),
-    CHUNK_MOST = TINY(32 << 10, 64)
+    CHUNK_LEAST = TINY(4 << 10, 64),
+    CHUNK_MOST = TINY(16 << 10, 64)
 };
 /* envelope.rest.at of an offer whose data the receiver cannot reach; an address has CMA_BIT */
 #define NOT_IN_ARENA UINT64_MAX
@@ -325,9 +327,9 @@ void lane_tell(struct p2p *p, struct lane *lane);                    /* publishe
 const shared64 *lane_word(struct p2p *p, struct lane *lane, uint64_t *value);
 
 /* ---- hand.c: blocks that change hands: an answer is written where the message was read ---- */
-/* A block for a message of so many bytes, which the letter then hands over. NULL: this rank has
-   none in hand. */
-char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, struct envelope *e);
+/* A block for a message of so many bytes, which the letter then hands over with its pages. NULL:
+   this rank has none in hand. */
+char *hand_down(struct p2p *p, struct lane *lane, size_t bytes, uint32_t *pages);
 /* True: what a letter that hands over a block says can be true. */
 bool hand_sound(const struct p2p *p, const struct lane *lane, const struct envelope *e);
 /* Its message has been read: from here on the block is this rank's. */
@@ -346,17 +348,18 @@ struct overlap {
     uint64_t began;
     bool block, streamed;
 };
-/* Copies the first chunk into the store, or into a block that changes hands. Then the caller writes
-   the envelope, and overlap_end copies the rest. */
+/* Copies the first chunk into the store, or into a block that changes hands. overlap_end copies the
+   rest. */
 struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const char *from,
                              size_t bytes, bool block);
-void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks);
+void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks,
+                 const struct letter_ahead *ahead);
 /* Tells the sender that this rank waits for its next letter: it goes by chunks then. */
 static inline void overlap_wait(struct lane *lane)
 {
-    /* relaxed: a hint, which nothing follows from */
+    /* relaxed: our own word */
     if (lane->in && load_relaxed64(&lane->in->waits) != lane->got + 1)
-        store_relaxed64(&lane->in->waits, lane->got + 1);            /* relaxed: as above */
+        store_release64(&lane->in->waits, lane->got + 1);            /* E134 release */
 }
 /* True: the next letter is being written, and a chunk of its message is there. */
 bool overlap_begun(const struct lane *lane);

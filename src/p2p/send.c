@@ -54,16 +54,6 @@ static inline void send_sign(struct envelope *e, size_t bytes, int tag, uint32_t
     e->type = (uint16_t)type;
 }
 
-static inline void send_sign_stored(const struct p2p *p, struct envelope *e,
-                                    const struct note *note, const char *at, uint64_t end,
-                                    bool block)
-{
-    e->mode = block ? LETTER_HANDED : LETTER_STORED;
-    e->rest.at = p2p_offset(p, at);
-    e->rest.end = end;
-    send_sign(e, note->bytes, note->tag, note->site, note->type);
-}
-
 /* Copies a message into the letter or the store, and signs the letter. 0 or -errno; -EAGAIN: there
  * is no room now. A receiver spins on the letter's line, so a store there waits until the line is
  * here, and all later stores behind it: a message in the store is copied first. */
@@ -72,6 +62,7 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const struct note
 {
     size_t bytes = note->bytes;
     uint64_t end = 0;
+    uint32_t pages = 0;
     int error;
     if (bytes <= LETTER_TEXT) {
         e->mode = LETTER_WHOLE;
@@ -80,24 +71,29 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const struct note
         send_sign(e, bytes, note->tag, note->site, note->type);
         return 0;
     }
-    char *at = hand_down(p, lane, bytes, e);
+    char *at = hand_down(p, lane, bytes, &pages);
     bool block = at != NULL;
     error = -EAGAIN;
     if (!block && bytes <= MEDIUM)
         at = lane_store(p, lane, bytes, &end, &error);
     if (!at)
         return error;
+    uint16_t mode = block ? LETTER_HANDED : LETTER_STORED;
     if (bytes >= OVERLAP_LEAST) {
+        const struct letter_ahead ahead = { bytes, p2p_offset(p, at), (uint32_t)note->tag, pages,
+                                     (uint16_t)note->type, mode };
         struct overlap chunks = overlap_begin(p, lane, at, from, bytes, block);
-        send_sign_stored(p, e, note, at, end, block);
-        overlap_end(p, lane, &chunks);
-    } else {
-        if (block)
-            copy_plain(at, from, bytes);
-        else
-            staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
-        send_sign_stored(p, e, note, at, end, block);
-    }
+        overlap_end(p, lane, &chunks, &ahead);
+    } else if (block) {
+        e->pages = pages;
+        copy_plain(at, from, bytes);
+    } else
+        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
+    e->mode = mode;
+    e->pages = pages;
+    e->rest.at = p2p_offset(p, at);
+    e->rest.end = end;
+    send_sign(e, bytes, note->tag, note->site, note->type);
     return 0;
 }
 

@@ -106,8 +106,9 @@ void broadcasts(int rank, tutti_comm *world) { broadcasts_of(rank, world, true);
 /* Both from one root, in chunks: the words that say where they are are written twice. */
 static void earlies(int rank, tutti_comm *world) { broadcasts_of(rank, world, false); }
 
-/* Of some rounds a rank's own block goes along with what it gives, of others it does not: each reader
- * has to ask by round. Rank 1 gives out of the arena, so rank 0 may take many of its rounds at once. */
+/* Of some rounds a rank's own block goes along with what it gives, of others it does not: each
+ * reader has to ask by round. Rank 1 gives out of the arena, so rank 0 may take many of its rounds
+ * at once. */
 static void besides(int rank, tutti_comm *world)
 {
     enum { RANKS = 2, KNOWN = TUNER_AGAIN + 1 };
@@ -189,8 +190,8 @@ const struct scenario scenario_pipelined_swap = {
     .count = ROUNDS_2, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_beside = {
-    .name = "beside", .ranks = 2, .rules = "all_to_all:-inf=pipelined", .body = besides, .count = 32,
-    .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+    .name = "beside", .ranks = 2, .rules = "all_to_all:-inf=pipelined", .body = besides,
+    .count = 32, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
 };
 const struct scenario scenario_broadcast_inline = {
     .name = "broadcast_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = broadcasts,

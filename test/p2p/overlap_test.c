@@ -93,6 +93,8 @@ static void half_sent(struct p2p *p, struct lane *lane, const unsigned char *fro
     e->tag = (uint32_t)tag;
     e->type = TUTTI_U8;
     e->site = 0;
+    lane->out->ahead = (struct letter_ahead){ BYTES, e->rest.at, (uint32_t)tag, 0, TUTTI_U8,
+                                       LETTER_STORED };
     store_release64(&lane->out->begun, (lane->sent + 1) << 16 | 1);
 }
 
@@ -109,7 +111,8 @@ static int body_half(tutti_comm *world, int rank)
         half_sent(world->p2p, lane, buf, 7, &chunks);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
-        overlap_end(world->p2p, lane, &chunks);
+        const struct letter_ahead ahead = lane->out->ahead;
+        overlap_end(world->p2p, lane, &chunks, &ahead);
         lane_publish(world->p2p, lane, lane_letter(world->p2p, lane), BYTES);
         CHECK_IS(tutti_send(&one, 1, TUTTI_I32, 0, 8, world, NULL), 0);
         return 0;
