@@ -24,6 +24,15 @@ class Functions(Case):
                                  list(inspect.signature(method).parameters)[1:])
                 self.assertEqual(name in tutti.__all__, name != "set")
 
+    def test_an_import_takes_no_more_than_it_needs(self):
+        """Annotations need no typing, and what only some programs use waits for them."""
+        spared = {"typing", "re", "enum", "signal", "asyncio", "pickle", "ctypes", "subprocess"}
+        if os.environ.get("TUTTI_PYTHON_PLAIN", "0") not in ("", "0"):
+            return                                   # its base needs some of them
+        self.assertEqual(program("import sys\nbefore = set(sys.modules)\nimport tutti\n"
+                                 f"more = {spared!r} & (set(sys.modules) - before)\n"
+                                 "assert not more, more"), (0, ""))
+
     def test_they_act_on_the_world(self):
         self.assertEqual((tutti.rank(), tutti.size(), tutti.failed()), (ME, N, ()))
         x = np.full(2, ME + 1.0)

@@ -14,7 +14,6 @@ init() gives the world as a Comm. Each of its methods is also a function here, w
 world that the last init() made.
 """
 import os as _os
-from typing import TYPE_CHECKING, Any
 
 from . import _default
 from ._core import core as _tutti
@@ -28,7 +27,10 @@ from ._why import why
 from .work import Work
 from .world import init, spawn
 
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._queue import Queue
 
 _tutti.set_package(_os.path.join(_os.path.dirname(__file__), ""))
@@ -42,7 +44,7 @@ __all__ = ["ANY", "Aborted", "Closed", "Comm", "Deadlock", "Error", "Invalid", "
 __all__ += _default.__all__
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Queue needs pickle and asyncio: they are loaded when it is first named."""
     if name != "Queue":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

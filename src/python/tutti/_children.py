@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """How a child has ended. If a program ignores SIGCHLD, the system does not keep that, and a wait
 for the child may look as if it had ended well."""
-import signal
+from __future__ import annotations
+
 import threading
-from typing import Any
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Kept:
@@ -11,6 +15,7 @@ class Kept:
     can do that: in another thread it does nothing."""
 
     def __enter__(self) -> "Kept":
+        import signal
         mine = threading.current_thread() is threading.main_thread()
         self._ignored = mine and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
         if self._ignored:
@@ -19,4 +24,5 @@ class Kept:
 
     def __exit__(self, *_: Any) -> None:
         if self._ignored:
+            import signal
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)

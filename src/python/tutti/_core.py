@@ -3,7 +3,8 @@
 cannot be imported (another Python, no compiler when the package was made) or TUTTI_PYTHON_PLAIN=1
 asks for it. That is slower by 20 to 40 µs a call."""
 import os
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
 
 __all__ = ["core"]
 

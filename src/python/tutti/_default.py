@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """The world's methods as functions of the package: tutti.all_reduce(x) is the all_reduce of the
 world that the last init() made."""
+from __future__ import annotations
+
 import functools
 import types
-from typing import Any, Callable, Concatenate, Dict, ParamSpec, Tuple, TypeVar
 
 from . import _worlds
 from .comm import Comm
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable, Concatenate, Dict, ParamSpec, Tuple, TypeVar
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 __all__ = [
     "rank", "size", "failed", "stats", "finalize", "barrier", "broadcast", "reduce", "all_reduce",

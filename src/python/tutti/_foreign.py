@@ -9,13 +9,22 @@ buffer protocol is tried first, and has none of this cost.
 look() checks an array that has the buffer protocol, but whose bytes may not be its value. refuse()
 explains why an array that has it gives no buffer.
 """
+from __future__ import annotations
+
 import errno
 import math
 import struct
 import sys
-from typing import Any, Optional, Tuple
 
 from .errors import Invalid
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Optional, Tuple
+
+    # (address, bytes, bytes of an element, tutti_type or -1, stream or 0, True if only the device
+    # reaches it, the object to hold)
+    Taken = Tuple[int, int, int, int, int, bool, Any]
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13        # DLDeviceType
 _READ_ONLY, _COPIED = 1, 2                                  # in the flags of version 1.0
@@ -28,10 +37,6 @@ _TYPES = {(0, 8): 0, (1, 8): 1, (0, 16): 2, (1, 16): 3, (0, 32): 4, (1, 32): 5, 
 _PACKED = {0: "b", 1: "B", 2: "h", 3: "H", 4: "i", 5: "I", 6: "q", 7: "Q", 8: "e", 10: "f", 11: "d",
            12: "?", 13: "2f", 14: "2d"}
 _LETTERS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}         # of a typestr -> DLDataTypeCode
-
-# (address, bytes, bytes of an element, tutti_type or -1, stream or 0, True if only the device
-# reaches it, the object to hold)
-Taken = Tuple[int, int, int, int, int, bool, Any]
 
 
 def is_numpy(array: Any) -> bool:

@@ -7,11 +7,16 @@ interpreter. So that thread only adds the work to a list (src/python/ended.c), a
 fetches it. For a work that was started before the first use, the library reports no end. This
 thread tests it again and again, after 1 to 16 ms, until it has ended.
 """
+from __future__ import annotations
+
 import os
 import threading
-from typing import Any, Callable, List, Optional
 
 from ._core import core as _tutti
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional
 
 _SOON, _LATE = 0.001, 0.016             # seconds between two looks
 _lock = threading.Lock()

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Python's numbers have no limits, the library's have. A number that does not fit is refused, with
 its name and the range. It is never cut or clamped."""
+from __future__ import annotations
+
 import errno
 import math
 import operator
-from typing import Any, NoReturn, Optional, Tuple
 
 from .errors import Invalid
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, Optional, Tuple
 
 INT: Tuple[int, int] = (-1 << 31, (1 << 31) - 1)
 UNSIGNED: Tuple[int, int] = (0, (1 << 32) - 1)

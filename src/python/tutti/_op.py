@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Op: a program's own operation for reductions."""
+from __future__ import annotations
+
 import atexit
 import sys
-from typing import Any, Callable
 
 from ._core import core as _tutti
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 # By tutti_type: the name of an element in NumPy and in a memoryview. They do not have bf16 and the
 # 8-bit floats: for these the name shows the bits.

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The implementation of first, once, turn, share and seed_everything of a Comm."""
+from __future__ import annotations
+
 import errno
 import functools
 import math
 import sys
-from typing import Any, Callable, Tuple
 
 from . import _foreign
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable, Tuple
 
 _ECANCELED = -errno.ECANCELED
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
 """What `tutti why` says, for a program that asks about its own job."""
+from __future__ import annotations
+
 import os
 import sys
-from typing import Iterator
 
 from .errors import Error
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Iterator
 
 
 def _places() -> Iterator[str]:

@@ -5,14 +5,16 @@ A thread that has made a world acts on that one, any other thread on the world o
 several threads of a process are ranks, a thread that is no rank has no world. When a world is
 finalized, it is removed, and the one before it is current again.
 """
-from __future__ import annotations      # else each import makes the types below
+from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, List, Tuple
 
 from .errors import Error
 
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
 if TYPE_CHECKING:
+    from typing import List, Tuple
+
     from .comm import Comm
 
 # in the order of init: (its thread, the world); replaced, never changed

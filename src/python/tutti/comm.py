@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Comm: a group of ranks, and all that its ranks do together."""
+from __future__ import annotations
+
+import collections
 import errno
 import functools
 import math
 import struct
 import sys
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _foreign, _order, _worlds
 from ._core import core as _tutti
@@ -13,6 +15,18 @@ from ._number import INT, LONG, SIZE, milliseconds, whole
 from ._op import Op
 from .errors import Invalid
 from .work import Work
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+    class Message(NamedTuple):
+        from_: int
+        tag: int
+        count: int  # type: ignore[assignment]
+else:
+    Message = collections.namedtuple("Message", "from_ tag count")
+    Message.__doc__ = "A received message: its sender, its tag, its number of elements."
 
 #: for send, recv, probe: any sender; any tag
 ANY = -1
@@ -25,14 +39,6 @@ _OPS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "avg": 4, "band": 5, "bor": 6, 
 _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u64": 7, "f16": 8,
           "bf16": 9, "f32": 10, "f64": 11, "bool": 12, "c64": 13, "c128": 14, "f8e4m3": 15,
           "f8e5m2": 16}
-
-
-class Message(NamedTuple):
-    """A received message: its sender, its tag, its number of elements."""
-
-    from_: int
-    tag: int
-    count: int  # type: ignore[assignment]
 
 
 def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:

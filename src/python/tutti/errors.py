@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The failures as exceptions. Each has the library's report: who, what, at which file and line."""
+from __future__ import annotations
+
 import errno as _errno
-from typing import Any, Tuple
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Tuple
 
 
 class Error(RuntimeError):

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Work: an operation under way."""
-from typing import TYPE_CHECKING, Any, Callable, Generator
+from __future__ import annotations
 
 from . import _later
 from ._core import core as _tutti
 
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
 if TYPE_CHECKING:
+    from typing import Any, Callable, Generator
+
     import concurrent.futures
 
 

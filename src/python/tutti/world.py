@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
 """init makes a process a rank; spawn makes ranks for a test."""
+from __future__ import annotations
+
 import itertools
 import os
 import select
-import signal
 import sys
 import time
-from typing import Any, Callable, List, Optional
 
 from . import _stack, _worlds
 from ._children import Kept
 from ._core import core as _tutti
 from ._number import LONGEST, SIZE, UNSIGNED, milliseconds, refuse_timeout, whole
 from .comm import Comm
+
+TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional
 
 _BIND = {None: 0, "core": 1, "numa": 2}
 _NO_SPIN, _LOCAL = 4, 8
@@ -114,6 +118,7 @@ def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
 def _kill(pid: int) -> None:
     try:
         if os.waitpid(pid, os.WNOHANG)[0] == 0:    # else another process may have this pid
+            import signal
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     except (ChildProcessError, ProcessLookupError):
