@@ -37,10 +37,8 @@ static uint64_t after(uint64_t now, int64_t ms)
 
 static int make_arena(struct attempt *a, char *job_name, size_t room, struct text *why)
 {
-    struct process_id self = { 0 };
     struct text name = { job_name, room, 0 };
-    process_self(&self);
-    text_add(&name, "run-%d-%llu-%lld", (int)self.pid, (unsigned long long)self.start,
+    text_add(&name, "run-%d-%llu-%lld", (int)getpid(), (unsigned long long)clock_ns() / 1000000,
              (long long)a->number);
     char rules[RULES_TEXT];
     tuning_file_lay(a->rules, rules);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "os/file.h"
+#include "os/process.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -119,7 +120,7 @@ void cgroup_walk(const char *root, const char *text, const char *controller,
 void cgroup_walk_own(const char *controller, void (*look)(const char *dir, void *arg), void *arg)
 {
     char text[TEXT_ROOM];
-    file_read("/proc/thread-self/cgroup", text, sizeof text);
+    file_read(PROCESS_OWN("cgroup"), text, sizeof text);
     cgroup_walk("/sys/fs/cgroup", text, controller, look, arg);
 }
 

@@ -51,7 +51,7 @@ static void look_quota(const char *dir, void *arg)
     int *least = arg;
     long long quota, period;
     if (!cgroup_number(dir, "cpu.max", &quota, &period)
-        && !(cgroup_number(dir, "cpu.cfs_quota_us", &quota, NULL)
+        && !(cgroup_number(dir, "cpu.cfs_quota_us", &quota, NULL) && quota > 0
              && cgroup_number(dir, "cpu.cfs_period_us", &period, NULL)))
         return;
     if (quota <= 0 || period <= 0)

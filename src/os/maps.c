@@ -5,6 +5,8 @@
  * thread's own stack. Stacks of other threads look like other memory. */
 #include "os/maps.h"
 
+#include "os/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,7 +35,7 @@ static void name_it(struct mapping *m, const char *name)
 /* -ENOENT is kept for "no such mapping". */
 static int open_table(void)
 {
-    int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = open(PROCESS_OWN("maps"), O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? fd : errno == ENOENT ? -ENOSYS : -errno;
 }
 

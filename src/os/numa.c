@@ -2,7 +2,8 @@
  * node. The topology is read from /sys, and the binding is by system call: libnuma, which does
  * both, prints its errors, cannot stay within the affinity mask that we were given, takes 25 system
  * calls before the program has begun, and knows no nodes where a container forbids get_mempolicy.
- * Cost: one read of /sys where there is one node; where there are more, one a node as well. */
+ * Cost: one system call where there is one node, or one read of /sys where that call is forbidden;
+ * where there are more, reads of /sys as well, one a node. */
 #include "os/numa.h"
 
 #include "base/text.h"
@@ -97,10 +98,21 @@ static int nodes_of_ours(struct numa_set *ours)
     return 0;
 }
 
+/* The kernel's own answer. A set of CPUs may also allow nodes that have no memory: then /sys is
+ * asked. */
+static bool one_allowed(void)
+{
+    struct numa_set set = { { 0 } };
+    return syscall(SYS_get_mempolicy, NULL, set.bits, (unsigned long)NUMA_NODES_MOST, NULL,
+                   (unsigned long)MPOL_F_MEMS_ALLOWED)
+            == 0
+        && numa_set_count(&set) == 1;
+}
+
 bool numa_several(void)
 {
     struct numa_set ours;
-    return nodes_of_ours(&ours) == 0 && numa_set_count(&ours) > 1;
+    return !one_allowed() && nodes_of_ours(&ours) == 0 && numa_set_count(&ours) > 1;
 }
 
 /* A file of a node; "": none, or longer than the room. */

@@ -56,6 +56,11 @@ bool process_mark_mine(struct process_mark *mark);          /* the calling threa
 void *process_marks_before_fork(void);
 void process_marks_in_child(void *list);
 
+bool process_main_thread(void);                             /* the caller is the process's first */
+/* A file of the calling thread in /proc, by the shorter way where there is one. */
+#define PROCESS_OWN(file) \
+    (process_main_thread() ? "/proc/./self/" file : "/proc/thread-self/" file)
+
 /* start: clock ticks since boot, by the machine's clock; 0: unknown, equals any other.
    /proc/PID/stat shows it by the reader's clock, which differs in a time namespace. pid_namespace:
    0: the caller's own; UNKNOWN: no /proc. */
