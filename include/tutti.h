@@ -225,7 +225,9 @@ enum { TUTTI_KEEP = 1, TUTTI_TRY = 2 };
 enum { TUTTI_QUEUE_REFUSE = 1, TUTTI_QUEUE_GO_ON = 2 };
 
 /* tutti_options.flags */
-enum { TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8 };
+enum {
+    TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8, TUTTI_AHEAD = 16
+};
 
 /* The last argument of every collective. NULL: all defaults. A field that is 0 means its default.
  * Unknown flag bits and non-zero reserved fields are -EINVAL. */
@@ -267,7 +269,9 @@ typedef struct tutti_options {
      * most. */
     unsigned    spin_us;
     /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA: bind this rank. TUTTI_NO_SPIN: sleep at once.
-     * TUTTI_LOCAL: the ranks of this host are a job of their own. */
+     * TUTTI_LOCAL: the ranks of this host are a job of their own.
+     * TUTTI_AHEAD: a comm takes 2 MiB of staging for this rank with its first collective of 16 KiB
+     * and more, and not bit by bit as it pays: some 1 ms that the next hundred give back. */
     unsigned    flags;
     /* Address space of each rank's own memory in the arena. It is memory only as far as used. */
     size_t      span_bytes;

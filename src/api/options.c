@@ -17,9 +17,10 @@ enum { JOIN_TIMEOUT_MS = 60 * 1000, WARN_MS = 30 * 1000 };
 
 static const struct { const char *name; unsigned flag; } flags[] = {
     { "bind_core", TUTTI_BIND_CORE }, { "bind_numa", TUTTI_BIND_NUMA },
-    { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL },
+    { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL }, { "ahead", TUTTI_AHEAD },
 };
-static const unsigned flags_all = TUTTI_BIND_CORE | TUTTI_BIND_NUMA | TUTTI_NO_SPIN | TUTTI_LOCAL;
+static const unsigned flags_all = TUTTI_BIND_CORE | TUTTI_BIND_NUMA | TUTTI_NO_SPIN | TUTTI_LOCAL
+    | TUTTI_AHEAD;
 
 static int options_int(enum knob_id id, int *field, int fallback, struct text *why)
 {
@@ -53,8 +54,8 @@ static int options_flags(unsigned *field, struct text *why)
                 break;
         if (i == sizeof flags / sizeof flags[0]) {
             text_add(why,
-                     "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, separated "
-                     "by commas",
+                     "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, ahead, "
+                     "separated by commas",
                      list);
             return -EINVAL;
         }

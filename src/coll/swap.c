@@ -100,7 +100,7 @@ void swap_learn(struct coll *c)
     struct swap *h = &c->comm->coll.swap;
     if (!c->hands || c->lends || c->comm->watch.me == 1)
         return;
-    if (c->comm->stage.ring_bytes < EAGER_MOST) {
+    if (!comm_stage_paid(c->comm)) {
         h->epochs.off = false;
         return;
     }

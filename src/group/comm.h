@@ -112,6 +112,7 @@ struct stage {
     size_t eager_bytes[2], ring_bytes, pipeline_bytes;
     size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
+    bool ahead;                        /* the ring was asked for whole: TUTTI_AHEAD */
     size_t pipeline_slot;              /* bytes of a slot of the pipeline */
     uint32_t pipeline_there[PIPELINE_SLOTS];     /* bytes of each slot whose pages are there */
     bool pipeline_whole;               /* all its pages are there */
@@ -297,6 +298,12 @@ void stage_close(struct tutti_comm *comm);
 /* Forgets the staging that is still kept; the span is closed after it. */
 void comm_close_world(struct world *world);
 
+/* The ring is whole, and has been earned: one that was bought ahead is so later. */
+static inline bool comm_stage_paid(const struct tutti_comm *comm)
+{
+    const struct stage *s = &comm->stage;
+    return s->ring_bytes >= EAGER_MOST && (!s->ahead || fresh_may(&s->fresh, EAGER_MOST / 4096));
+}
 /* A contribution of so many bytes pays for pages of the ring, whichever way it goes. */
 void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,

@@ -1,5 +1,5 @@
 /* Staging is the main cost of a comm in memory. A comm gets as much as its operations need. Pages
- * are touched when they are needed or earned, never all at once.
+ * are touched when they are needed or earned, never all at once unless TUTTI_AHEAD says so.
  * Pipelines are large, and alike for all comms of a size. So a rank with some of them takes one
  * over from another comm: one that no operation is in, and that all peers have read to the end. A
  * pipeline of a comm with devices stays: it may be registered with the driver.
@@ -245,19 +245,19 @@ static char *ring_reserve(struct world *world)
     return ring;
 }
 
-/* Touches one chunk more. Without memory the ring stays as it is. */
-static void ring_grow(struct tutti_comm *comm)
+/* Touches so many bytes more. False: there is no memory, and the ring stays as it is. */
+static bool ring_grow(struct tutti_comm *comm, size_t bytes)
 {
     struct stage *stage = &comm->stage;
     if (!stage->ring)
         stage->ring = ring_reserve(comm->world);
     if (!stage->ring
-        || comm_touch(stage->ring + stage->ring_bytes, EAGER_CHUNK, &stage->fresh) < 0) {
+        || comm_touch(stage->ring + stage->ring_bytes, bytes, &stage->fresh) < 0) {
         fresh_refused(&stage->fresh, EAGER_MOST / PAGE);
-        return;
+        return false;
     }
-    fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);
-    stage->ring_bytes += EAGER_CHUNK;
+    stage->ring_bytes += bytes;
+    return true;
 }
 
 _Static_assert(EAGER_ENOUGH >= 4 * EAGER_LARGEST && EAGER_MOST % EAGER_CHUNK == 0,
@@ -277,11 +277,15 @@ static bool takes_turns(size_t bytes) { return bytes >= EAGER_TURNS && bytes <= 
 void comm_stage_earn(struct tutti_comm *comm, size_t bytes)
 {
     struct stage *stage = &comm->stage;
-    if (!takes_turns(bytes) || stage->ring_bytes >= EAGER_MOST)
+    if (!takes_turns(bytes) || comm_stage_paid(comm))
         return;
     fresh_earn(&stage->fresh, comm_earns(comm, bytes));
-    if (fresh_may(&stage->fresh, EAGER_CHUNK / PAGE))
-        ring_grow(comm);
+    if (comm->world->flags & TUTTI_AHEAD && !stage->ahead && bytes >= EAGER_CHUNK) {
+        stage->ahead = true;
+        ring_grow(comm, EAGER_MOST - stage->ring_bytes);
+    } else if (stage->ring_bytes < EAGER_MOST && fresh_may(&stage->fresh, EAGER_CHUNK / PAGE)
+               && ring_grow(comm, EAGER_CHUNK))
+        fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);
 }
 
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot)

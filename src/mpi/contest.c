@@ -7,6 +7,10 @@
  * been called for long takes several times as long: of a program's first hundred calls no more
  * than a few may be such.
  *
+ * Between two ranks all but the large ones are tutti's before that for CALM calls: both are near
+ * each other there, and the MPI's calls, which have not been called before, and the wrong choices
+ * of what is seen in a few, cost more than they find. Of large ones a trial costs little.
+ *
  * Before a call that is timed all ranks meet, so that none is timed while it waits for a late one,
  * or runs ahead of one. Of two ranks each gives the shortest calls; of more the time of all calls
  * counts: where ranks share CPUs a short one is chance.
@@ -19,8 +23,15 @@
 
 #include "base/clock.h"
 
-enum { FIRST = 16, LATER = 64, LAST = 256, ROW = 4, TIMED = 2 };         /* calls */
+enum { CALM = 2048, FIRST = 16, LATER = 64, LAST = 256, ROW = 4, TIMED = 2 };  /* calls */
 enum { TUTTI, MPI };
+/* From so many bytes on there is no calm. An MPI that reads its peer's memory copies a block of
+ * all_gather or all_to_all once, tutti copies it twice. */
+static const size_t large[CONTEST_ALL] = {
+    [CONTEST_BCAST] = 2 << 20, [CONTEST_REDUCE] = 2 << 20, [CONTEST_ALLREDUCE] = 1 << 20,
+    [CONTEST_ALLGATHER] = 512 << 10, [CONTEST_ALLTOALL] = 512 << 10,
+    [CONTEST_REDUCE_SCATTER] = 2 << 20
+};
 /* How many times as slow as the other is out in the middle of the first calls, and later, and is
  * clearly behind; tutti leads where both are even. */
 static const double HOPELESS = 10, TWICE = 2, CLEAR = 1.25, EVEN = 1.03;
@@ -85,6 +96,10 @@ enum fell contest_slow(struct heat *heat, struct contest *contest, tutti_comm *c
                        enum contest_of of, size_t bytes, int root)
 {
     struct contest_entry *e = &contest->at[of][63 - __builtin_clzll(bytes)];
+    if (contest->calm && bytes < large[of] && e->before < CALM) {
+        e->before++;
+        return FELL_NOT;
+    }
     bool compared = false;
     int way = e->leads;
     if (!e->over && e->calls >= 2 * ROW && power_of_two(e->calls))

@@ -1,5 +1,5 @@
 /* Job: whether tutti or the MPI is the faster at a function and a size: both are tried by turns in
- *      the first calls of a communicator, and a few times later, and the faster is kept.
+ *      calls of a communicator, and a few times later, and the faster is kept.
  * Owns: what has been seen so far, in the link.
  * Never: lets two ranks choose differently; changes what is computed: is asked for reductions of
  *        two ranks only, since the MPI may fold more in another order. */
@@ -31,12 +31,13 @@ struct contest_entry {
     /* ns, of tutti and of the MPI. Of two ranks the shortest calls, ascending, 0: not timed yet; of
      * more the sum of all stands in the first place. */
     float took[2][CONTEST_SHORTEST];
-    unsigned short calls;
+    unsigned short before, calls;      /* that nobody tried; of the trial */
     unsigned char leads, clear, over;  /* which of both; by far; it is kept */
 };
 struct contest {
     size_t least;                      /* bytes; 0: there is no contest */
     bool two;                          /* ranks */
+    bool calm;                         /* the first calls of most are tutti's */
     struct contest_entry at[CONTEST_ALL][CONTEST_SIZES];
 };
 

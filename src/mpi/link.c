@@ -195,6 +195,7 @@ static void link_connect(struct link *link)
     if (!link->tutti && !link->fell)
         link->fell = FELL_ROOM;
     link->contest.two = link->size == 2;
+    link->contest.calm = link->contest.two && job.contests == CONTESTS_LATER;
     link->contest.least = link->fell || !job.contests ? 0 : link->contest.two ? CONTEST_LEAST : 1;
 }
 

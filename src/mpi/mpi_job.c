@@ -44,6 +44,7 @@ tutti_options job_options(const char *name, int rank, int size)
 {
     return (tutti_options){
         .job = name, .rank = rank, .size = size, .progress = job_turn,
+        .flags = getenv("TUTTI_FLAGS") ? 0 : TUTTI_AHEAD,
         .timeout_ms = getenv("TUTTI_TIMEOUT_MS") ? 0 : -1,
         .warn_ms = getenv("TUTTI_WARN_MS") ? 0 : -1
     };
@@ -60,17 +61,17 @@ void job_name(char name[64])
 }
 
 /* On all ranks of MPI_COMM_WORLD the same. */
-static bool vote(bool able, bool contests)
+static bool vote(bool able, enum contests contests)
 {
     int level = 0, mine[3], all[3] = { 0, 0, 0 };
     below.Query_thread(&level);
     mine[0] = able;
     mine[1] = level < MPI_THREAD_MULTIPLE;
-    mine[2] = contests;
+    mine[2] = (int)contests;
     if (below.Allreduce(mine, all, 3, job.abi.type_int, job.abi.op_min, job.abi.world))
         return false;
     job.threads = !all[1];
-    job.contests = all[2];
+    job.contests = (enum contests)all[2];
     return all[0];
 }
 
@@ -121,7 +122,11 @@ void job_begin(bool able, below_copy *copied, below_delete *deleted)
     job.timeout_ms = limit ? atoi(limit) : 0;
     below.Comm_rank(job.abi.world, &job.rank);
     below.Comm_size(job.abi.world, &job.size);
-    if (!vote(able && !(said && !strcmp(said, "0")), !said || strcmp(said, "all")))
+    if (!vote(able && !(said && !strcmp(said, "0")),
+              !said                       ? CONTESTS_LATER
+                  : !strcmp(said, "all") ? CONTESTS_NONE
+                  : !strcmp(said, "try") ? CONTESTS_AT_ONCE
+                                         : CONTESTS_LATER))
         return;
     if (below.Comm_split_type(job.abi.world, MPI_COMM_TYPE_SHARED, job.rank, job.abi.no_info,
                               &host))

@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <tutti.h>
 
+/* From when on the MPI is tried. The least of what the ranks want is done. */
+enum contests { CONTESTS_NONE, CONTESTS_LATER, CONTESTS_AT_ONCE };
+
 struct mpi_job {
     bool on;                           /* all ranks of MPI_COMM_WORLD said yes */
     bool threads;                      /* some rank may call from several threads at a time */
-    bool contests;                     /* no rank wants all calls through tutti: contest.h */
+    enum contests contests;            /* contest.h */
     int rank, size;
     int timeout_ms;                    /* what the environment asks for; 0: none */
     struct abi abi;

@@ -188,6 +188,28 @@ static int body_steps(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Asked for whole: with the first slot of a chunk, of which nothing is earned, and no page comes
+   later. */
+static int body_ahead(tutti_comm *world, void *arg)
+{
+    const struct stage *s = &world->stage;
+    char *slot;
+    (void)arg;
+    world->world->staged_less = 0;
+    CHECK_IS(comm_eager_slot(world, 0, LARGE, &slot), 0);
+    CHECK(s->ring == NULL);
+    CHECK_IS(comm_eager_slot(world, 1, EAGER_CHUNK, &slot), 0);
+    CHECK_IS(s->ring_bytes, EAGER_MOST);
+    CHECK(in_ring(s, slot, EAGER_CHUNK));
+    CHECK(!pages_single() || pages_there(s->ring, EAGER_MOST) == EAGER_MOST);
+    CHECK_IS(s->fresh.spent, 0);
+    for (uint64_t seq = 2; seq < MANY; seq++) {
+        CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
+        CHECK(in_ring(s, slot, LARGE));
+    }
+    return 0;
+}
+
 /* No room for it: all goes on as it was, and it is not asked for every time. */
 static int body_refused(tutti_comm *world, int rank)
 {
@@ -203,8 +225,9 @@ static int body_refused(tutti_comm *world, int rank)
         n++;
     CHECK(n > 0 && n < PIECES);
     world->world->staged_less = CHEAP;
-    CHECK_IS(comm_eager_slot(world, 2, LARGE, &slot), 0);
-    CHECK(inside(world, 2, slot, LARGE));
+    size_t bytes = world->world->flags & TUTTI_AHEAD ? EAGER_CHUNK : LARGE;
+    CHECK_IS(comm_eager_slot(world, 2, bytes, &slot), 0);
+    CHECK(inside(world, 2, slot, bytes));
     CHECK(s->ring == NULL);
     CHECK(!fresh_may(&s->fresh, 1));
     while (n > 0)
@@ -279,6 +302,20 @@ static void test_refused(void **state)
     assert_int_equal(tutti_spawn(1, small_body, NULL, &small, NULL), 0);
 }
 
+static void test_ahead(void **state)
+{
+    const tutti_options ahead = { .flags = TUTTI_AHEAD };
+    (void)state;
+    assert_int_equal(tutti_spawn(1, body_ahead, NULL, &ahead, NULL), 0);
+}
+
+static void test_ahead_refused(void **state)
+{
+    const tutti_options small = { .span_bytes = 16 << 20, .flags = TUTTI_AHEAD };
+    (void)state;
+    assert_int_equal(tutti_spawn(1, small_body, NULL, &small, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +327,8 @@ int main(void)
         cmocka_unit_test(test_dear),
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_ahead_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

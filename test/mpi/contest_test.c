@@ -188,6 +188,32 @@ static void test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls(void **
     }
 }
 
+/* Between two ranks tutti has the first ones of a size; the trial begins behind them. Large ones
+ * are tried at once. */
+static void test_most_begin_calmly(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = { 16384, 2 << 20 };
+    for (int i = 0; i < 2; i++) {
+        static struct contest contest;
+        int mpi = 0, before = 0;
+        memset(&contest, 0, sizeof contest);
+        contest.least = CONTEST_LEAST;
+        contest.two = contest.calm = true;
+        for (int n = 0; n < CALM + 400; n++) {
+            struct heat heat;
+            int way = contest_begin(&heat, &contest, OURS, CONTEST_BCAST, sizes[i], 0) ? MPI
+                                                                                       : TUTTI;
+            outside.now += way == MPI ? 1000 : 1500;
+            contest_end(&heat, 0);
+            mpi += way == MPI;
+            before += way == MPI && n < CALM;
+        }
+        assert_in_range(mpi, 300, CALM + 400);
+        assert_true(i ? before > CALM / 2 : before == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_a_hopeless_one_is_out_at_once),
         cmocka_unit_test(test_the_slower_has_few_calls),
         cmocka_unit_test(test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls),
+        cmocka_unit_test(test_most_begin_calmly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ make_program() {  # MPI NAME: $here/NAME.MPI
 }
 
 # under MPI RANKS PROGRAM ARGUMENT...: with libtutti-mpi.so; leaves out, err, code. All that can
-# goes through it, unless way= lets the MPI try, too.
+# goes through it, unless way=try lets the MPI try, too.
 under() {
   local mpi=$1 n=$2 flags=() set=()
   shift 2

@@ -7,7 +7,7 @@ for mpi in "${mpis[@]}"; do
   for how in "2 tried" "4" "3 threads"; do
     read -r n how <<<"$how"
     case $how in
-      tried) way="" under "$mpi" "$n" "$here/values.$mpi" tried ;;
+      tried) way=try under "$mpi" "$n" "$here/values.$mpi" tried ;;
       *) under "$mpi" "$n" "$here/values.$mpi" $how ;;
     esac
     exits 0 "of $n ranks under $mpi"
