@@ -170,6 +170,13 @@ static inline int reduce_put_slot(struct tutti_comm *comm, const struct fast *s,
     return 0;
 }
 
+static inline size_t reduce_reads_slot(const void *data, size_t *from)
+{
+    const struct reduce *d = data;
+    *from = 0;
+    return d->shape->bytes;
+}
+
 static inline __attribute__((always_inline))
 bool reduce_take_slot(struct tutti_comm *comm, struct fast *s, void *data)
 {
@@ -187,7 +194,7 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
                                                                  const struct shape *shape,
                                                                  const void *send, void *recv)
 {
-    static const struct fast_op op = { reduce_put_word, reduce_modes_word, reduce_take_word };
+    static const struct fast_op op = { reduce_put_word, reduce_modes_word, NULL, reduce_take_word };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, 1);
 }
 
@@ -195,7 +202,7 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
                                                     const struct shape *shape, const void *send,
                                                     void *recv, size_t count)
 {
-    static const struct fast_op op = { reduce_put_line, reduce_modes, reduce_take_line };
+    static const struct fast_op op = { reduce_put_line, reduce_modes, NULL, reduce_take_line };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, count);
 }
 
@@ -203,7 +210,9 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
                                                       const struct shape *shape, const void *send,
                                                       void *recv, size_t count)
 {
-    static const struct fast_op op = { reduce_put_slot, reduce_modes, reduce_take_slot };
+    static const struct fast_op op = {
+        reduce_put_slot, reduce_modes, reduce_reads_slot, reduce_take_slot
+    };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_EAGER, send, recv, count);
 }
 

@@ -40,6 +40,20 @@ static inline uint64_t clock_tick(void)
 #endif
 }
 
+/* The same behind all loads before it. */
+static inline uint64_t clock_tick_behind(void)
+{
+#if defined(__x86_64__)
+    unsigned cpu;
+    return __builtin_ia32_rdtscp(&cpu);
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+    return clock_tick();
+#else
+    return clock_tick();
+#endif
+}
+
 struct clock_point { uint64_t tick, ns; };
 
 /* A pair taken together: the tick lies between two reads of the clock. */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "coll/algorithms.h"
+#include "coll/eager.h"
 #include "os/caller.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
@@ -36,6 +37,8 @@ struct fast {
     uint64_t began;                    /* its arrival, in ticks */
     uint32_t next;                     /* first peer that has not been seen to arrive */
     uint32_t pauses;                   /* while looking */
+    uint32_t steps;                    /* delay before the first look */
+    bool measures;                     /* its time is to be learned */
     bool wakes;                        /* somebody may sleep on this rank's line */
     int result;                        /* of put or take */
 };
@@ -53,10 +56,12 @@ static inline __attribute__((always_inline)) struct fast_saved fast_saved(const 
    NULL: no such step.
    put        writes the payload, before the arrival; negative: it cannot
    meanwhile  does what nobody waits for, while the peers' lines are on their way
+   reads      how many bytes of the other's slot take reads, and from where; 0: none
    take       makes the result, after the last peer's arrival; false: there is more to do */
 struct fast_op {
     int  (*put)(struct tutti_comm *comm, const struct fast *s, void *data);
     void (*meanwhile)(void *data);
+    size_t (*reads)(const void *data, size_t *from);
     bool (*take)(struct tutti_comm *comm, struct fast *s, void *data);
 };
 
@@ -110,16 +115,30 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
 }
 
 /* Looks for the first peer, after a delay that is learned: one for barriers, one for small
-   payloads. A large payload takes longer than a transfer of a line, so it has no delay. */
+   payloads. A large payload takes longer than a transfer of a line, so it has no delay. Fetches
+   what it has put into its slot, too (coll/eager.h); now and then it does not, and the look is to
+   be measured. */
 static inline __attribute__((always_inline))
-uint64_t fast_look(struct tutti_comm *comm, struct fast *s)
+uint64_t fast_look(struct tutti_comm *comm, const struct fast_op *op, struct fast *s,
+                   const void *data)
 {
     uint32_t steps = 0;
     if (s->kind == KIND_BARRIER)
         steps = backoff_steps(&comm->engine.backoff[0], BACKOFF);
     else if (s->bytes <= BACKOFF_MOST)
         steps = backoff_steps(&comm->engine.backoff[1], BACKOFF);
-    return watch_first(&comm->watch, &s->claim, steps);
+    size_t from = 0, bytes = op->reads ? op->reads(data, &from) : 0;
+    bool ahead = bytes && bytes <= AHEAD_READ;
+    s->measures = ahead && backoff_due(comm->engine.calls[s->kind] + BACKOFF_BLOCK / 2);
+    const char *slot = ahead && !s->measures ? eager_ahead(comm, s->claim.seq) : NULL;
+    if (slot)
+        steps += AHEAD_DELAY(comm->coll.ahead.way);
+    s->steps = steps;
+    size_t later = cpu_later(steps);
+    uint64_t first = watch_first(&comm->watch, &s->claim, later);
+    for (size_t i = from / CPU_LINE * CPU_LINE; slot && i < from + bytes; i += CPU_LINE)
+        cpu_fetch(slot + later + i);
+    return first;
 }
 
 /* True: all are there, nobody has to be woken, there is no verdict. first: what fast_look gave. */
@@ -131,6 +150,18 @@ static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *co
         /* relaxed: after E1. Where there are devices there may be more to wait for */
         && !load_relaxed32(&w->slot->devices)
         && verdict_none(w);
+}
+
+/* From the look: for the next fetch ahead. */
+static inline __attribute__((always_inline))
+void fast_learn(struct tutti_comm *comm, const struct fast *s, bool met)
+{
+    bool soon = met && s->pauses <= AHEAD_SOON;
+    eager_met(comm, soon);
+    if (s->measures && soon) {
+        uint64_t ticks = clock_tick_behind() - s->began;
+        eager_measured(comm, ticks > s->steps ? ticks - s->steps : 0);
+    }
 }
 
 static inline void fast_waited(struct watch *w, uint64_t ticks)
@@ -165,8 +196,12 @@ enum fast_state fast_run(struct tutti_comm *comm, const struct fast_op *op, stru
     fast_arrive(comm, s);
     if (op->meanwhile)
         op->meanwhile(data);
-    if (!fast_met(comm, s, fast_look(comm, s)))
+    bool met = fast_met(comm, s, fast_look(comm, op, s, data));
+    if (op->reads)
+        fast_learn(comm, s, met);
+    if (!met)
         return FAST_WAITING;
+    eager_own(comm, s->claim.seq);
     if (op->take && !op->take(comm, s, data))
         return FAST_TAKEN;
     fast_end(comm, s);

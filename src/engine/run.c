@@ -62,6 +62,13 @@ static inline void run_meanwhile(void *data)
         early_take(c);
 }
 
+static inline size_t run_reads(const void *data, size_t *from)
+{
+    const struct coll *c = data;
+    *from = c->even.at;
+    return c->bytes > INLINE_BYTES ? c->even.takes : 0;
+}
+
 static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
 {
     struct coll *c = data;
@@ -75,7 +82,7 @@ static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
 static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
                     int64_t timeout_ns)
 {
-    static const struct fast_op op = { run_put, run_meanwhile, run_take };
+    static const struct fast_op op = { run_put, run_meanwhile, run_reads, run_take };
     struct fast s;
     uint64_t count = c->list_hash ? c->list_hash : c->count;
     fast_begin(comm, &s, kind, operation_fingerprint(c, kind), count, c->bytes, site,

@@ -254,11 +254,11 @@ static inline uint64_t watch_seq(const struct arrival *a)
 
 /* The first look of L3: the number in the first peer's line. The load takes a transfer of the line.
    The caller does other things between this and watch_arrived_soon.
-   steps: delay before the load, so that the peer can write first. */
-static inline uint64_t watch_first(const struct watch *w, const struct claim *c, uint32_t steps)
+   later: 0, after a delay (cpu_later), so that the peer can write first. */
+static inline uint64_t watch_first(const struct watch *w, const struct claim *c, size_t later)
 {
     return watch_seq((const struct arrival *)(const void *)((const char *)&w->first[c->seq & 1]
-                                                            + cpu_later(steps)));
+                                                            + later));
 }
 
 /* True: the peer of line a is there, or comes within `spins` looks, and agrees.
