@@ -177,14 +177,19 @@ static int finish(tutti_comm *world, int rank, const uint64_t *before)
     exit(0);
 }
 
+void scenario_clear(int rank)
+{
+    for (int i = 0; i < SCENARIO_STEPS; i++)
+        scenario_told()->result[rank][i] = SCENARIO_NONE;
+}
+
 static int run(tutti_comm *world, int rank, int times)
 {
     struct scenario_told *t = scenario_told();
     uint64_t before[SCENARIO_SYMBOLS];
     int error = 0;
     alarm(LIFE_S);
-    for (int i = 0; i < SCENARIO_STEPS; i++)
-        t->result[rank][i] = SCENARIO_NONE;
+    scenario_clear(rank);
     if (compare_begin(world, LARGE, 0))
         return 1;
     for (int i = 0; i < SCENARIO_SYMBOLS; i++)

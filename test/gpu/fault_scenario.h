@@ -43,6 +43,8 @@ extern struct scenario_fault {
     bool leaves_things;
 } scenario_fault;
 
+/* It has come to no step: before it can be killed. */
+void scenario_clear(int rank);
 /* A body for ranks_run. A rank that hangs is killed by its alarm. */
 int scenario_run(tutti_comm *world, int rank);
 /* The same over and over until a step fails, for one that is killed at some time. */

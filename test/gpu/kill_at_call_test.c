@@ -169,6 +169,7 @@ static void *kills(void *arg)
 static int dies(tutti_comm *world, int rank)
 {
     pthread_t thread;
+    scenario_clear(rank);
     if (rank == f->rank && pthread_create(&thread, NULL, kills, NULL))
         return 1;
     return scenario_runs(world, rank);
