@@ -111,8 +111,7 @@ static int body_half(tutti_comm *world, int rank)
         half_sent(world->p2p, lane, buf, 7, &chunks);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
-        const struct letter_ahead ahead = lane->out->ahead;
-        overlap_end(world->p2p, lane, &chunks, &ahead);
+        memcpy(chunks.to + chunks.done, chunks.from + chunks.done, BYTES - chunks.done);
         lane_publish(world->p2p, lane, lane_letter(world->p2p, lane), BYTES);
         CHECK_IS(tutti_send(&one, 1, TUTTI_I32, 0, 8, world, NULL), 0);
         return 0;
