@@ -123,10 +123,10 @@ int eager_put_lists(struct coll *c)
 
 void eager_own_lines(struct tutti_comm *comm, uint64_t next)
 {
-    size_t bytes = comm->coll.ahead.written[next];
+    size_t bytes = comm->coll.prefetch.written[next];
     if (bytes <= comm->stage.eager_bytes[next])
         cpu_own_all(comm->stage.eager[next], bytes);
-    comm->coll.ahead.written[next] = 0;
+    comm->coll.prefetch.written[next] = 0;
 }
 
 /* Where p's slot is: noted for the next operation of this parity. NULL: outside the arena. */
@@ -137,8 +137,8 @@ static inline const char *eager_theirs(struct tutti_comm *comm, uint64_t seq, ui
     uint64_t at = load_relaxed64(&watch_arrival(&comm->watch, p, seq)->payload[0]);
     const char *slot = coll_place(comm, at, bytes);
     /* a rank gives two blocks at most */
-    if (comm->watch.size == 2 && bytes <= 2 * AHEAD_READ)
-        comm->coll.ahead.theirs[seq & 1] = slot;
+    if (comm->watch.size == 2 && bytes <= 2 * PREFETCH_READ)
+        comm->coll.prefetch.theirs[seq & 1] = slot;
     return slot;
 }
 

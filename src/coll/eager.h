@@ -23,44 +23,45 @@ int eager_take(struct coll *c);     /* the blocks for this rank, as c->even says
 int eager_take_folded(struct coll *c);               /* the same of a kind that folds, into one */
 int eager_take_lists(struct coll *c);       /* the blocks for this rank, by lists */
 
-/* Fetches ahead, all of them hints: what is fetched too early or in vain is read anew.
+/* Prefetches, all of them hints: what is fetched too early or in vain is read anew.
    A slot of a parity is where the last one was. So between two ranks it can be fetched together
    with its owner's arrival: both take the time of one transfer, 240 ns where CPUs are far apart.
    Lines that are fetched before they are written have to go back to their owner, which costs more
    than is gained. So the look for the arrival is put off by a part of the time that it takes: with
-   AHEAD_DELAY the least of five was lost. Nothing is fetched while one waits for the other, since
+   PREFETCH_DELAY the least of five was lost. Nothing is fetched while one waits for the other:
    the writer is the late one then. Measured, 256 bytes, far: 0.79 to 0.92 of the time. 1 KiB took
    up to 1.9 times as long where both write and read. */
-enum { AHEAD_READ = 512, AHEAD_OWN = 1024, AHEAD_CALM = 4, AHEAD_SOON = 4, AHEAD_WAY = 1024 };
-#define AHEAD_DELAY(way) ((way) * 5 / 8)
+enum { PREFETCH_READ = 512, PREFETCH_OWN = 1024, PREFETCH_CALM = 4, PREFETCH_SOON = 4,
+       PREFETCH_WAY = 1024 };
+#define PREFETCH_DELAY(way) ((way) * 5 / 8)
 
-/* The other's slot of operation seq, if up to AHEAD_READ bytes are to be fetched. NULL: not. */
-static inline const char *eager_ahead(const struct tutti_comm *comm, uint64_t seq)
+/* The other's slot of operation seq, if up to PREFETCH_READ bytes are to be fetched. NULL: not. */
+static inline const char *eager_peer_slot(const struct tutti_comm *comm, uint64_t seq)
 {
-    const struct ahead *a = &comm->coll.ahead;
-    return a->calm >= AHEAD_CALM ? a->theirs[seq & 1] : NULL;
+    const struct prefetch *p = &comm->coll.prefetch;
+    return p->calm >= PREFETCH_CALM ? p->theirs[seq & 1] : NULL;
 }
 
 /* soon: the other came within a few looks. */
 static inline void eager_met(struct tutti_comm *comm, bool soon)
 {
-    struct ahead *a = &comm->coll.ahead;
-    a->calm = soon ? a->calm + (a->calm < AHEAD_CALM) : 0;
+    struct prefetch *p = &comm->coll.prefetch;
+    p->calm = soon ? p->calm + (p->calm < PREFETCH_CALM) : 0;
 }
 
 /* A look has taken so many ticks. The shortest counts, and slowly gives way: the system moves
    ranks. */
 static inline void eager_measured(struct tutti_comm *comm, uint64_t ticks)
 {
-    struct ahead *a = &comm->coll.ahead;
-    uint64_t most = a->way ? a->way + a->way / 16 + 1 : AHEAD_WAY;
-    most = most < AHEAD_WAY ? most : AHEAD_WAY;
-    a->way = (uint32_t)(ticks < most ? ticks : most);
+    struct prefetch *p = &comm->coll.prefetch;
+    uint64_t most = p->way ? p->way + p->way / 16 + 1 : PREFETCH_WAY;
+    most = most < PREFETCH_WAY ? most : PREFETCH_WAY;
+    p->way = (uint32_t)(ticks < most ? ticks : most);
 }
 
 static inline void eager_wrote(struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
-    comm->coll.ahead.written[seq & 1] = bytes <= AHEAD_OWN ? bytes : 0;
+    comm->coll.prefetch.written[seq & 1] = bytes <= PREFETCH_OWN ? bytes : 0;
 }
 
 /* After the gate no rank reads the slot of the next operation any more. So its lines, as far as the
@@ -69,7 +70,7 @@ static inline void eager_wrote(struct tutti_comm *comm, uint64_t seq, size_t byt
 void eager_own_lines(struct tutti_comm *comm, uint64_t next);
 static inline void eager_own(struct tutti_comm *comm, uint64_t seq)
 {
-    if (__builtin_expect(comm->coll.ahead.written[(seq + 1) & 1] != 0, 0))
+    if (__builtin_expect(comm->coll.prefetch.written[(seq + 1) & 1] != 0, 0))
         eager_own_lines(comm, (seq + 1) & 1);
 }
 

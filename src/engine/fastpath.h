@@ -128,11 +128,11 @@ uint64_t fast_look(struct tutti_comm *comm, const struct fast_op *op, struct fas
     else if (s->bytes <= BACKOFF_MOST)
         steps = backoff_steps(&comm->engine.backoff[1], BACKOFF);
     size_t from = 0, bytes = op->reads ? op->reads(data, &from) : 0;
-    bool ahead = bytes && bytes <= AHEAD_READ;
-    s->measures = ahead && backoff_due(comm->engine.calls[s->kind] + BACKOFF_BLOCK / 2);
-    const char *slot = ahead && !s->measures ? eager_ahead(comm, s->claim.seq) : NULL;
+    bool fetches = bytes && bytes <= PREFETCH_READ;
+    s->measures = fetches && backoff_due(comm->engine.calls[s->kind] + BACKOFF_BLOCK / 2);
+    const char *slot = fetches && !s->measures ? eager_peer_slot(comm, s->claim.seq) : NULL;
     if (slot)
-        steps += AHEAD_DELAY(comm->coll.ahead.way);
+        steps += PREFETCH_DELAY(comm->coll.prefetch.way);
     s->steps = steps;
     size_t later = cpu_later(steps);
     uint64_t first = watch_first(&comm->watch, &s->claim, later);
@@ -152,11 +152,11 @@ static inline __attribute__((always_inline)) bool fast_met(struct tutti_comm *co
         && verdict_none(w);
 }
 
-/* From the look: for the next fetch ahead. */
+/* From the look: for the next prefetch. */
 static inline __attribute__((always_inline))
 void fast_learn(struct tutti_comm *comm, const struct fast *s, bool met)
 {
-    bool soon = met && s->pauses <= AHEAD_SOON;
+    bool soon = met && s->pauses <= PREFETCH_SOON;
     eager_met(comm, soon);
     if (s->measures && soon) {
         uint64_t ticks = clock_tick_behind() - s->began;

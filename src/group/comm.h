@@ -215,12 +215,12 @@ struct tutti_comm {
     struct {
         const struct algorithm *gate;  /* its barrier, the gate of all one-phase algorithms */
         bool devices;                  /* an operation had device memory (pipeline.h) */
-        struct ahead {                 /* coll/eager: fetches ahead, between 2 ranks */
+        struct prefetch {              /* coll/eager: between 2 ranks */
             const char *theirs[2];     /* by parity: the other's last slot; NULL: none */
             size_t written[2];         /* bytes of this rank's to be fetched; 0: none */
             uint32_t calm;             /* operations in a row in which the other came soon */
             uint32_t way;              /* a look that finds it there takes as many ticks */
-        } ahead;
+        } prefetch;
         uint64_t centrals;             /* operations through the central gate so far */
         uint64_t rounds;               /* rounds through the pipelines so far */
         struct tuner streams[TUNER_CLASSES];     /* coll/stream */
