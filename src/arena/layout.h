@@ -414,20 +414,20 @@ struct letter {
     shared64 seq;
     struct envelope envelope;
 };
-struct letter_ahead { uint64_t bytes, at; uint32_t tag, pages; uint16_t type, mode; };
+struct preview { shared64 at; uint64_t bytes; uint32_t tag, pages; uint16_t type, mode; };
 struct channel {                      /* from one rank to one rank of a comm */
     /* sender: pieces put into the stage, since the channel began | E38 */
     _Alignas(LINE) shared64 filled;
     /* sender: the number of the letter that it is writing << 16 | pieces of its message that are in
      * the store. The letter is not sent yet | E86. Only grows */
     shared64 begun;
-    struct letter_ahead ahead;        /* sender, before begun: of that letter's envelope | E86 */
+    struct preview preview;           /* sender, before begun: of that letter's envelope | E86 */
     /* receiver: letters read; the sender may overwrite them | E36 */
     _Alignas(LINE) shared64 taken;
     shared64 freed;                   /* receiver: stored bytes read, by the sender's count | E36 */
     shared64 drained;                 /* receiver: pieces read | E39 */
     /* receiver: the number of the letter that it waits for with a large buffer; the sender may
-     * write `ahead` | E134. Who waits may give up */
+     * write `preview` | E134. Who waits may give up */
     shared64 waits;
     _Alignas(LINE) struct letter letters[];
 };

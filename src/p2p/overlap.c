@@ -55,15 +55,26 @@ struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const c
     return chunks;
 }
 
+static void overlap_preview(struct preview *out, const struct envelope *front)
+{
+    /* relaxed: begun publishes it, E86 */
+    store_relaxed64(&out->at, front->rest.at);
+    out->bytes = front->bytes;
+    out->tag = front->tag;
+    out->pages = front->pages;
+    out->type = front->type;
+    out->mode = front->mode;
+}
+
 void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks,
-                 const struct letter_ahead *ahead)
+                 const struct envelope *front)
 {
     uint64_t number = lane->sent + 1, count = 0;
     size_t bytes = chunks->bytes, done = chunks->done, n;
     /* E134 acquire */
     bool waits = !p->comm->crowded && load_acquire64(&lane->out->waits) == number;
     if (waits)
-        lane->out->ahead = *ahead;
+        overlap_preview(&lane->out->preview, front);
     for (; done < bytes; done += n) {
         if (waits) {
             if (chunks->streamed)
@@ -97,13 +108,14 @@ bool overlap_begun(const struct lane *lane)
 /* A copy of what begins the envelope of the letter that is being written. */
 static bool overlap_front(const struct p2p *p, struct lane *lane, struct envelope *e)
 {
-    struct letter_ahead ahead = lane->in->ahead;
-    e->bytes = ahead.bytes;
-    e->tag = ahead.tag;
-    e->type = ahead.type;
-    e->mode = ahead.mode;
-    e->pages = ahead.pages;
-    e->rest.at = ahead.at;
+    const struct preview *in = &lane->in->preview;
+    /* relaxed: after E86 */
+    e->rest.at = load_relaxed64(&in->at);
+    e->bytes = in->bytes;
+    e->tag = in->tag;
+    e->pages = in->pages;
+    e->type = in->type;
+    e->mode = in->mode;
     return (e->mode == LETTER_STORED
             && p2p_of_peer(p, lane_peer(p, lane), e->rest.at, e->bytes) != NULL)
         || (e->mode == LETTER_HANDED && hand_sound(p, lane, e));

@@ -51,10 +51,10 @@
  *    bell, looks at everything once more, and sleeps on the bell as read.
  * E41 mail: the sender has cleared table and channel, then their offsets (release); the receiver
  *     loads them (acquire).
- * E86 begun: the sender has written `ahead`, and a chunk of the message into the store, then begun
- *     (release); the receiver loads it (acquire), then those.
- * E134 waits: the receiver has read `ahead` of an earlier letter, then stores waits (release); the
- *     sender loads it (acquire), then writes `ahead`. */
+ * E86 begun: the sender has written `preview`, and a chunk of the message into the store, then
+ *     begun (release); the receiver loads it (acquire), then those.
+ * E134 waits: the receiver has read `preview` of an earlier letter, then stores waits (release);
+ *     the sender loads it (acquire), then writes `preview`. */
 #ifndef TUTTI_P2P_P2P_H
 #define TUTTI_P2P_P2P_H
 
@@ -349,11 +349,11 @@ struct overlap {
     bool block, streamed;
 };
 /* Copies the first chunk into the store, or into a block that changes hands. overlap_end copies the
-   rest. */
+   rest; front: mode, place and what else of the envelope the preview says. */
 struct overlap overlap_begin(struct p2p *p, struct lane *lane, char *to, const char *from,
                              size_t bytes, bool block);
 void overlap_end(struct p2p *p, struct lane *lane, const struct overlap *chunks,
-                 const struct letter_ahead *ahead);
+                 const struct envelope *front);
 /* Tells the sender that this rank waits for its next letter: it goes by chunks then. */
 static inline void overlap_wait(struct lane *lane)
 {

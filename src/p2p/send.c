@@ -80,12 +80,14 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const struct note
         return error;
     uint16_t mode = block ? LETTER_HANDED : LETTER_STORED;
     if (bytes >= OVERLAP_LEAST) {
-        const struct letter_ahead ahead = { bytes, p2p_offset(p, at), (uint32_t)note->tag, pages,
-                                     (uint16_t)note->type, mode };
+        const struct envelope front = {
+            .bytes = bytes, .tag = (uint32_t)note->tag, .type = (uint16_t)note->type,
+            .mode = mode, .pages = pages, .rest.at = p2p_offset(p, at)
+        };
         struct overlap chunks = overlap_begin(p, lane, at, from, bytes, block);
-        overlap_end(p, lane, &chunks, &ahead);
+        overlap_end(p, lane, &chunks, &front);
     } else if (block) {
-        e->pages = pages;
+        e->pages = pages;              /* now, so that the letter's line comes during the copy */
         copy_plain(at, from, bytes);
     } else
         staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);

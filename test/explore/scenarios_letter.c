@@ -73,18 +73,19 @@ void overlap(int rank, tutti_comm *world)
     explore_whole(rank, world, r < 0);
 }
 
-/* Two messages one way: the second cannot go by the block that the first has handed over. Then one
+/* Three messages one way: the second and third cannot go by the block that the first has handed
+ * over. Their previews lie in one place, with one tag: only the number tells them apart. Then one
  * back in that block. */
 void hands(int rank, tutti_comm *world)
 {
     int r = rank == 0 ? send_to(0, 0, 1, 1, NULL, world) : recv_from(1, 0, 0, 1, NULL, world);
-    for (int k = 1; k < 4 && r == 0; k++) {
+    for (int k = 1; k < 5 && r == 0; k++) {
         uint64_t x[OVERLAPPED] = { 0 }, began = explore_now();
-        bool sends = rank == (k < 3);
+        bool sends = rank == (k < 4);
         for (int i = 0; i < OVERLAPPED && sends; i++)
             x[i] = word_of(k, i);
-        r = sends ? tutti_send_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, k, world, NULL)
-                  : tutti_recv_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, k, NULL, world,
+        r = sends ? tutti_send_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, 0, world, NULL)
+                  : tutti_recv_at("explore", x, OVERLAPPED, TUTTI_U64, 1 - rank, 0, NULL, world,
                                   NULL);
         for (int i = 0; i < OVERLAPPED && r == 0; i++)
             if (x[i] != word_of(k, i))
@@ -156,7 +157,7 @@ EACH(overlap, overlap, check_alone)
 EACH(offer, offers, check_offers_late)
 
 const struct scenario scenario_hand = {
-    .name = "hand", .ranks = 2, .body = hands, .check = check_good, .preemptions = 2,
+    .name = "hand", .ranks = 2, .body = hands, .check = check_good, .preemptions = 3,
     .memory = MEMORY_TSO
 };
 const struct scenario scenario_hand_events = {

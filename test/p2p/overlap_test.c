@@ -93,8 +93,12 @@ static void half_sent(struct p2p *p, struct lane *lane, const unsigned char *fro
     e->tag = (uint32_t)tag;
     e->type = TUTTI_U8;
     e->site = 0;
-    lane->out->ahead = (struct letter_ahead){ BYTES, e->rest.at, (uint32_t)tag, 0, TUTTI_U8,
-                                       LETTER_STORED };
+    struct preview *preview = &lane->out->preview;
+    store_relaxed64(&preview->at, e->rest.at);
+    preview->bytes = BYTES;
+    preview->tag = (uint32_t)tag;
+    preview->type = TUTTI_U8;
+    preview->mode = LETTER_STORED;
     store_release64(&lane->out->begun, (lane->sent + 1) << 16 | 1);
 }
 
