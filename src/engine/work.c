@@ -35,16 +35,20 @@ static uint64_t work_nap(const struct tutti_work *work, const struct patience *p
 
 void work_sleep(struct tutti_work *work, const struct patience *patience)
 {
-    if (!work->slept_ns)
-        work->slept_ns = clock_ns();
+    /* relaxed: our own word until COMPLETION_HEARD is set */
+    if (!load_relaxed64(&work->slept_ns))
+        store_relaxed64(&work->slept_ns, clock_ns());
     completion_sleep(&work->completion, work_nap(work, patience));
 }
 
 /* By the thread that ends the work: the waiter may find the comm gone when it wakes. */
 static void work_slept(const struct tutti_work *work)
 {
-    if ((load_acquire32(&work->completion.over) & COMPLETION_HEARD) && work->slept_ns)
-        wait_slept(&work->comm->watch.budget, clock_ns() - work->slept_ns);
+    bool heard = load_acquire32(&work->completion.over) & COMPLETION_HEARD;
+    /* relaxed: a waiter that gives up now may be counted or not */
+    uint64_t slept_ns = load_relaxed64(&work->slept_ns);
+    if (heard && slept_ns)
+        wait_slept(&work->comm->watch.budget, clock_ns() - slept_ns);
 }
 
 void *work_make(struct tutti_comm *comm, size_t bytes, int *error)
@@ -121,8 +125,11 @@ int work_wait(struct tutti_work *work, int timeout_ms)
         };
         r = work->shape->await(work, &patience);
     }
-    if (r == -EAGAIN && !completion_over(&work->completion))
+    if (r == -EAGAIN && !completion_over(&work->completion)) {
+        /* relaxed: what comes until the next wait is no sleep */
+        store_relaxed64(&work->slept_ns, 0);
         return work_late(work) ? -ETIMEDOUT : -EAGAIN;
+    }
     r = work_end(work, r);
     free(work->lists);
     free(work);

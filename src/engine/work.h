@@ -17,8 +17,8 @@ struct tutti_work {
     int result;
     void *lists;                       /* a copy of the caller's lists, freed with the handle */
     int64_t keep_ns;                   /* TUTTI_KEEP: it is late from then on; -1: never */
-    /* when its waiter fell asleep; 0: it has not. Written before COMPLETION_HEARD is set */
-    uint64_t slept_ns;
+    /* its waiter: when it fell asleep; 0: it has not, or has given up. A figure for the budget */
+    shared64 slept_ns;
     void (*done)(int error, void *arg);
     void *done_arg;
 };

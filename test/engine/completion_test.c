@@ -58,11 +58,12 @@ static void test_words(void **state)
     assert_true(completion_over(&other));
 }
 
+enum { LONG = 100000000 };
+
 /* Who ends a work tells the comm's budget how long its waiter has slept, and of nobody who has
  * not. */
 static void test_slept(void **state)
 {
-    enum { LONG = 100000000 };
     static struct tutti_comm comm = { .watch.budget = { .spin_ticks = 64, .yields = 80 } };
     const struct { uint64_t ago; uint32_t over, yields; } rows[] = {
         { 0, COMPLETION_HEARD, 80 }, { LONG, 0, 80 },                 /* an eventfd's; polled */
@@ -79,10 +80,36 @@ static void test_slept(void **state)
     assert_true(learned.spin_ticks == 16 && wait_yields(&learned) == 20);
 }
 
+/* A wait that fell asleep long ago, and gives up. */
+static int gives_up(struct tutti_work *work, const struct patience *patience)
+{
+    (void)patience;
+    store_relaxed64(&work->slept_ns, clock_ns() - LONG);
+    assert_true(completion_heard(&work->completion));
+    return -EAGAIN;
+}
+
+/* Whose wait gave up does not sleep any more, however late the work ends. */
+static void test_gave_up(void **state)
+{
+    static uint64_t word = 1;
+    static const struct work_shape shape = { .await = gives_up };
+    static struct tutti_comm comm = {
+        .watch.budget = { .spin_ticks = 64, .yields = 80 }, .fork_word = &word
+    };
+    struct tutti_work work = { .shape = &shape, .comm = &comm, .keep_ns = -1 };
+    (void)state;
+    store_relaxed64(&comm.engine.caller, threads_self());
+    assert_int_equal(work_wait(&work, 1), -EAGAIN);
+    work_call_done(&work, NULL, 0);
+    assert_int_equal(wait_yields(&comm.watch.budget), 80);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_sleeper),
                                         cmocka_unit_test(test_words),
-                                        cmocka_unit_test(test_slept) };
+                                        cmocka_unit_test(test_slept),
+                                        cmocka_unit_test(test_gave_up) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
