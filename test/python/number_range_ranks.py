@@ -49,7 +49,7 @@ class Numbers(unittest.TestCase):
 
     def test_every_integer(self):
         tried = set()
-        for name, method, word in arguments(lambda p: p.annotation in ("int", "Optional[int]")
+        for name, method, word in arguments(lambda p: p.annotation in ("int", "int | None")
                                             and p.name != "stream"):
             low, high = RANGES.get((name, word), INT)
             for number in (low - 1, high + 1, low - (1 << 64), high + 1 + (1 << 64), 1 << 5000):

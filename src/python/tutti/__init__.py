@@ -27,10 +27,8 @@ from ._why import why
 from .work import Work
 from .world import init, spawn
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+TYPE_CHECKING = False                   # as typing has it
 if TYPE_CHECKING:
-    from typing import Any
-
     from ._queue import Queue
 
 _tutti.set_package(_os.path.join(_os.path.dirname(__file__), ""))
@@ -44,7 +42,7 @@ __all__ = ["ANY", "Aborted", "Closed", "Comm", "Deadlock", "Error", "Invalid", "
 __all__ += _default.__all__
 
 
-def __getattr__(name: str) -> "Any":
+def __getattr__(name: str) -> object:
     """Queue needs pickle and asyncio: they are loaded when it is first named."""
     if name != "Queue":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import threading
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any
+from ._hints import Any
 
 
 class Kept:

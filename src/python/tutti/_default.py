@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 
 from . import _worlds
+from ._hints import Any
 from .comm import Comm
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+TYPE_CHECKING = False                   # as typing has it
 if TYPE_CHECKING:
-    from typing import Any, Callable, Concatenate, Dict, ParamSpec, Tuple, TypeVar
+    from typing import Concatenate, ParamSpec, TypeVar
 
     _P = ParamSpec("_P")
     _R = TypeVar("_R")
@@ -36,12 +38,12 @@ def size() -> int:
     return _worlds.current().size
 
 
-def failed() -> Tuple[int, ...]:
+def failed() -> tuple[int, ...]:
     """The ranks known to be dead or gone, ascending."""
     return _worlds.current().failed()
 
 
-def stats() -> Dict[str, int]:
+def stats() -> dict[str, int]:
     """This rank's figures, and how often and by how much it came last; see Comm.stats."""
     return _worlds.current().stats()
 

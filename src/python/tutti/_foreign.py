@@ -16,15 +16,12 @@ import math
 import struct
 import sys
 
+from ._hints import Any
 from .errors import Invalid
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Optional, Tuple
-
-    # (address, bytes, bytes of an element, tutti_type or -1, stream or 0, True if only the device
-    # reaches it, the object to hold)
-    Taken = Tuple[int, int, int, int, int, bool, Any]
+# (address, bytes, bytes of an element, tutti_type or -1, stream or 0, True if only the device
+# reaches it, the object to hold)
+Taken = tuple[int, int, int, int, int, bool, Any]
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13        # DLDeviceType
 _READ_ONLY, _COPIED = 1, 2                                  # in the flags of version 1.0
@@ -101,7 +98,7 @@ def refuse(array: Any, what: str) -> None:
                      "copy of it")
 
 
-def take(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
+def take(array: Any, writable: bool, what: str, stream: int | None, typed: bool) -> Taken:
     """stream: the program's stream argument, or None. typed: the program gave dtype=, so any
     element of that size is accepted."""
     if hasattr(array, "__dlpack__"):
@@ -147,7 +144,7 @@ def _lazy(array: Any, what: str) -> None:
                           f"give {made}() of it", errno.EINVAL)
 
 
-def _dlpack(array: Any, writable: bool, what: str, stream: Optional[int], typed: bool) -> Taken:
+def _dlpack(array: Any, writable: bool, what: str, stream: int | None, typed: bool) -> Taken:
     """The capsule is not consumed: when its last holder drops it, its destructor releases the
     memory. The producer orders its work before the stream for which the library then waits."""
     from . import _dlpack_layout as layout

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 
 from ._core import core as _tutti
-
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Callable, List, Optional
+from ._hints import Any
 
 _SOON, _LATE = 0.001, 0.016             # seconds between two looks
 _lock = threading.Lock()
-_polled: List[Any] = []                 # works whose end the library does not report
-_thread: Optional[threading.Thread] = None
+_polled: list[Any] = []                 # works whose end the library does not report
+_thread: threading.Thread | None = None
 
 
 def add(work: Any, function: Callable[[Any], Any]) -> None:
@@ -63,7 +61,7 @@ def _finish(work: Any) -> None:
         _call(function, work)
 
 
-def _look() -> List[Any]:
+def _look() -> list[Any]:
     """Returns the polled works that have ended."""
     with _lock:
         over = [work for work in _polled if _is_over(work)]

@@ -7,27 +7,24 @@ import errno
 import math
 import operator
 
+from ._hints import Any, NoReturn
 from .errors import Invalid
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, NoReturn, Optional, Tuple
-
-INT: Tuple[int, int] = (-1 << 31, (1 << 31) - 1)
-UNSIGNED: Tuple[int, int] = (0, (1 << 32) - 1)
-LONG: Tuple[int, int] = (-1 << 63, (1 << 63) - 1)
-SIZE: Tuple[int, int] = (0, (1 << 64) - 1)
+INT: tuple[int, int] = (-1 << 31, (1 << 31) - 1)
+UNSIGNED: tuple[int, int] = (0, (1 << 32) - 1)
+LONG: tuple[int, int] = (-1 << 63, (1 << 63) - 1)
+SIZE: tuple[int, int] = (0, (1 << 64) - 1)
 LONGEST = INT[1] // 1000                # seconds, so that the milliseconds fit into an int
 
 
-def refuse(what: str, value: Any, within: Tuple[int, int] = INT) -> NoReturn:
+def refuse(what: str, value: Any, within: tuple[int, int] = INT) -> NoReturn:
     shown = (str(value) if -1 << 200 < value < 1 << 200 else f"an integer of {value.bit_length()} "
                                                              "bits")
     raise Invalid(f"{what} is {shown}: expected an integer from {within[0]} to {within[1]}",
                   errno.EINVAL)
 
 
-def whole(what: str, value: Any, within: Tuple[int, int] = INT) -> int:
+def whole(what: str, value: Any, within: tuple[int, int] = INT) -> int:
     number = operator.index(value)
     if within[0] <= number <= within[1]:
         return number
@@ -39,7 +36,7 @@ def refuse_timeout(timeout: Any) -> NoReturn:
                   "default, a negative one or math.inf none", errno.EINVAL)
 
 
-def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
+def milliseconds(timeout: float | None, zero: int = 0) -> int:
     """Seconds as milliseconds. None: the default; negative or infinite: no deadline."""
     if timeout is None:
         return zero
@@ -53,6 +50,6 @@ def milliseconds(timeout: Optional[float], zero: int = 0) -> int:
     return max(1, math.ceil(timeout * 1000))
 
 
-def patience(timeout: Optional[float]) -> int:
+def patience(timeout: float | None) -> int:
     """For Work.wait: 0 becomes one millisecond."""
     return 1 if timeout == 0 else milliseconds(timeout)

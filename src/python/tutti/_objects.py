@@ -2,12 +2,12 @@
 """Objects between ranks. Each collective has a length first: so a rank whose object cannot be
 pickled fails on all ranks, and none waits for it."""
 import pickle
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 _FAILED = 1 << 63                           # in a length: the bytes are why there is no object
 
 
-def _pickled(value: Any) -> Tuple[bytes, int, Optional[Exception]]:
+def _pickled(value: Any) -> tuple[bytes, int, Exception | None]:
     """The bytes to be sent, their length with _FAILED, and the exception."""
     try:
         data = pickle.dumps(value, 5)
@@ -17,13 +17,13 @@ def _pickled(value: Any) -> Tuple[bytes, int, Optional[Exception]]:
         return data, len(data) | _FAILED, error
 
 
-def _fail(what: str, rank: int, text: Any, own: Optional[Exception]) -> None:
+def _fail(what: str, rank: int, text: Any, own: Exception | None) -> None:
     if own is not None:
         raise own
     raise TypeError(f"{what}: rank {rank} could not pickle its object: {bytes(text).decode()}")
 
 
-def broadcast(comm: Any, value: Any, root: int, timeout: Optional[float]) -> Any:
+def broadcast(comm: Any, value: Any, root: int, timeout: float | None) -> Any:
     data, length, own = _pickled(value) if comm.rank == root else (b"", 0, None)
     said = bytearray(length.to_bytes(8, "little"))
     comm.broadcast(said, root, timeout=timeout)
@@ -35,7 +35,7 @@ def broadcast(comm: Any, value: Any, root: int, timeout: Optional[float]) -> Any
     return value if comm.rank == root else pickle.loads(text)
 
 
-def gather(comm: Any, value: Any, root: int, timeout: Optional[float]) -> Optional[List[Any]]:
+def gather(comm: Any, value: Any, root: int, timeout: float | None) -> list[Any] | None:
     data, length, own = _pickled(value)
     said = bytearray(8 * comm.size)
     comm.all_gather(length.to_bytes(8, "little"), out=said, timeout=timeout)

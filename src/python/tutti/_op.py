@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import sys
+from collections.abc import Callable
 
 from ._core import core as _tutti
-
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Callable
+from ._hints import Any
 
 # By tutti_type: the name of an element in NumPy and in a memoryview. They do not have bf16 and the
 # 8-bit floats: for these the name shows the bits.
@@ -23,7 +21,9 @@ _closes = False
 def _shown(view: memoryview, kind: int) -> Any:
     name, letter = _ELEMENTS[kind]
     numpy = sys.modules.get("numpy")
-    return view.cast(letter) if numpy is None else numpy.frombuffer(view, name)
+    if numpy is None:
+        return view.cast(letter)  # type: ignore[call-overload]
+    return numpy.frombuffer(view, name)
 
 
 def _of_bytes(function: Callable[[Any, Any], Any]) -> Callable[[memoryview, memoryview, int], None]:

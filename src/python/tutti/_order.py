@@ -6,12 +6,10 @@ import errno
 import functools
 import math
 import sys
+from collections.abc import Callable
 
 from . import _foreign
-
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Callable, Tuple
+from ._hints import Any
 
 _ECANCELED = -errno.ECANCELED
 
@@ -68,7 +66,7 @@ def seed_everything(seed: int) -> int:
     return seed
 
 
-def _described(array: Any) -> Tuple[Any, Any]:
+def _described(array: Any) -> tuple[Any, Any]:
     """What the other ranks need to rebuild the array: (how, element, shape); and the bytes."""
     _foreign.look(array, "share", True)
     if _foreign.is_numpy(array):

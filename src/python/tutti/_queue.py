@@ -11,7 +11,7 @@ import struct
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Iterator, List, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple
 
 from . import _worlds
 from ._core import core as _tutti
@@ -59,7 +59,7 @@ class _Pickler(pickle.Pickler):
         return _tensor, (pickle.PickleBuffer(raw), str(value.dtype)[6:], tuple(value.shape))
 
 
-class _Written(List[Any]):
+class _Written(list[Any]):
     """What a pickler writes, as it is: long bytes come as the object itself, without a copy."""
 
     write = list.append
@@ -68,7 +68,7 @@ class _Written(List[Any]):
 def _packer() -> Any:
     """What makes the pickle of an object: dump(object) leaves it in `written`, and the buffers
     beside it in `buffers`; then forget()."""
-    buffers: List[Any] = []
+    buffers: list[Any] = []
     written = _Written()
     kind = _Pickler if "torch" in sys.modules else pickle.Pickler
     pickler = kind(written, 5, buffer_callback=buffers.append)
@@ -76,8 +76,8 @@ def _packer() -> Any:
 
 
 #: packers that nobody uses just now: without torch, with it
-_POOL: List[Any] = []
-_POOL_TORCH: List[Any] = []
+_POOL: list[Any] = []
+_POOL_TORCH: list[Any] = []
 
 
 # A message: the number of buffers, the length of the pickle and of each buffer, 8 bytes each; the
@@ -115,7 +115,7 @@ class Queue(_tutti.Queue):
     that it had put, then RankDied.
     """
 
-    def __new__(cls, comm: Optional[Comm] = None, writer: int = 0, *, room: int = 0,
+    def __new__(cls, comm: Comm | None = None, writer: int = 0, *, room: int = 0,
                 refuse: bool = False, go_on: bool = False) -> "Queue":
         comm = _worlds.current() if comm is None else comm
         made = comm._queue(cls, whole("Queue: writer", writer, INT),
@@ -126,7 +126,7 @@ class Queue(_tutti.Queue):
 
     @staticmethod
     def handle(readers: int, *, room: int = 0, refuse: bool = False, go_on: bool = False,
-               directory: Optional[str] = None) -> bytes:
+               directory: str | None = None) -> bytes:
         """Names a queue for processes that are not ranks of one world: bytes, to be given to them
         in any way. One of them calls attach(handle), and is the writer. The others, attach(handle,
         reader) with reader from 0 to readers - 1, each once.
@@ -146,8 +146,8 @@ class Queue(_tutti.Queue):
         return _HANDLE.pack(_HANDLE_IS, readers, _flags(refuse, go_on), room) + name.encode()
 
     @classmethod
-    def attach(cls, handle: bytes, reader: Optional[int] = None, *,
-               timeout: Optional[float] = None) -> "Queue":
+    def attach(cls, handle: bytes, reader: int | None = None, *,
+               timeout: float | None = None) -> "Queue":
         """Joins a queue that handle() has named: as its writer, or as this reader. Blocks until all
         have joined. timeout: for that, in seconds; None: 60; negative: none.
 
@@ -174,7 +174,7 @@ class Queue(_tutti.Queue):
 
     _writer: int
     _closed = False
-    _pool: Optional[ThreadPoolExecutor] = None
+    _pool: ThreadPoolExecutor | None = None
 
     @property
     def writer(self) -> int:
@@ -189,7 +189,7 @@ class Queue(_tutti.Queue):
             return _std.Full() if self.rank == self._writer else _std.Empty()
         return error
 
-    def put(self, value: Any, timeout: Optional[float] = None, *, block: bool = True) -> None:
+    def put(self, value: Any, timeout: float | None = None, *, block: bool = True) -> None:
         """Puts an object for all readers. Waits while the queue is full: for `timeout` seconds,
         None: without end. block=False: raises queue.Full instead."""
         try:
@@ -198,7 +198,7 @@ class Queue(_tutti.Queue):
         except Error as error:
             raise self._failed(error) from None
 
-    def get(self, timeout: Optional[float] = None, *, block: bool = True,
+    def get(self, timeout: float | None = None, *, block: bool = True,
             copy: bool = True) -> Any:
         """The next object; None for `timeout`: waits without end. block=False: raises queue.Empty
         if there is none.
@@ -213,21 +213,21 @@ class Queue(_tutti.Queue):
         except Error as error:
             raise self._failed(error) from None
 
-    def put_bytes(self, data: Any, timeout: Optional[float] = None, *, block: bool = True) -> None:
+    def put_bytes(self, data: Any, timeout: float | None = None, *, block: bool = True) -> None:
         """As put(), of a buffer as it is: for get_bytes() of the readers."""
         try:
             self._put((data,), milliseconds(timeout), 0 if block else _TRY)
         except Error as error:
             raise self._failed(error) from None
 
-    def get_bytes(self, timeout: Optional[float] = None, *, block: bool = True) -> memoryview:
+    def get_bytes(self, timeout: float | None = None, *, block: bool = True) -> memoryview:
         """As get(copy=False), of what put_bytes() put."""
         try:
             return memoryview(self._look(milliseconds(timeout), 0 if block else _TRY))
         except Error as error:
             raise self._failed(error) from None
 
-    async def aget(self, timeout: Optional[float] = None, *, copy: bool = True) -> Any:
+    async def aget(self, timeout: float | None = None, *, copy: bool = True) -> Any:
         """get() for asyncio: waits in a thread of the queue's own, which costs some 50 to 100 µs
         more than get(). A task that is cancelled leaves its object for nobody: use close()."""
         try:

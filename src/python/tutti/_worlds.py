@@ -11,14 +11,14 @@ import threading
 
 from .errors import Error
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+TYPE_CHECKING = False                   # as typing has it
 if TYPE_CHECKING:
-    from typing import List, Tuple
-
     from .comm import Comm
+else:
+    Comm = object                       # for typing.get_type_hints; comm.py imports this file
 
 # in the order of init: (its thread, the world); replaced, never changed
-_made: List[Tuple[object, "Comm"]] = []
+_made: list[tuple[object, Comm]] = []
 _lock = threading.Lock()
 _thread = threading.local()
 
@@ -30,20 +30,20 @@ def _me() -> object:
     return _thread.name
 
 
-def made(world: "Comm") -> None:
+def made(world: Comm) -> None:
     global _made
     with _lock:
         _made = _made + [(_me(), world)]
 
 
-def gone(world: "Comm") -> None:
+def gone(world: Comm) -> None:
     """Removes a world that has been finalized."""
     global _made
     with _lock:
         _made = [one for one in _made if one[1] is not world]
 
 
-def current() -> "Comm":
+def current() -> Comm:
     there, me = _made, _me()
     for thread, world in reversed(there):
         if thread is me:

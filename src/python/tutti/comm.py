@@ -8,17 +8,19 @@ import functools
 import math
 import struct
 import sys
+from collections.abc import Callable, Iterable, Sequence
 
 from . import _foreign, _order, _worlds
 from ._core import core as _tutti
+from ._hints import Any
 from ._number import INT, LONG, SIZE, milliseconds, whole
 from ._op import Op
 from .errors import Invalid
 from .work import Work
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+TYPE_CHECKING = False                   # as typing has it
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+    from typing import NamedTuple
 
     class Message(NamedTuple):
         from_: int
@@ -41,7 +43,7 @@ _TYPES = {"i8": 0, "u8": 1, "i16": 2, "u16": 3, "i32": 4, "u32": 5, "i64": 6, "u
           "f8e5m2": 16}
 
 
-def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
+def _mode(async_: bool, keep: bool, timeout: float | None) -> int:
     """The mode argument of _collective."""
     if not keep:
         return 1 if async_ else 0
@@ -51,7 +53,7 @@ def _mode(async_: bool, keep: bool, timeout: Optional[float]) -> int:
     return 3
 
 
-def _dtype(dtype: Optional[str]) -> int:
+def _dtype(dtype: str | None) -> int:
     if dtype is None:
         return _BY_BUFFER
     try:
@@ -61,7 +63,7 @@ def _dtype(dtype: Optional[str]) -> int:
                          f"{', '.join(_TYPES)}") from None
 
 
-def _factor(factor: Any, array: Any, dtype: Optional[str]) -> Any:
+def _factor(factor: Any, array: Any, dtype: str | None) -> Any:
     """A number as one element of the array's type."""
     if factor is None:
         return None
@@ -98,12 +100,14 @@ def _value(value: Any, what: str) -> Any:
     return value
 
 
-def _shape(array: Any) -> Tuple[int, ...]:
+def _shape(array: Any) -> tuple[int, ...]:
     shape = getattr(array, "shape", None)
-    return tuple(shape if shape is not None else memoryview(array).shape)
+    if shape is None:
+        shape = memoryview(array).shape
+    return tuple(shape or ())
 
 
-def _like(array: Any, shape: Tuple[int, ...]) -> Any:
+def _like(array: Any, shape: tuple[int, ...]) -> Any:
     """A new array of that shape: a NumPy array for a NumPy array, else a memoryview with elements
     of the same format."""
     numpy = sys.modules.get("numpy")
@@ -114,7 +118,8 @@ def _like(array: Any, shape: Tuple[int, ...]) -> Any:
     except TypeError:
         raise TypeError(f"no array like {type(array)} can be made here: give one by out=") from None
     try:
-        return memoryview(bytearray(math.prod(shape) * view.itemsize)).cast(view.format, shape)
+        return memoryview(bytearray(math.prod(shape) * view.itemsize)).cast(
+            view.format, shape)  # type: ignore[call-overload]
     except (ValueError, TypeError):
         raise TypeError(f"no array of format {view.format!r} and shape {shape} can be made here: "
                         "give one by out=") from None
@@ -151,7 +156,7 @@ class Comm(_tutti.Comm):
         except ValueError:
             return "<tutti.Comm: freed>"
 
-    def __enter__(self) -> "Comm":
+    def __enter__(self) -> Comm:
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
@@ -170,7 +175,7 @@ class Comm(_tutti.Comm):
         super().finalize()
         _worlds.gone(self)
 
-    def _fold(self, op: Union[str, Op]) -> int:
+    def _fold(self, op: str | Op) -> int:
         """The number of an operation for _collective."""
         try:
             return _OPS[op]  # type: ignore[index]
@@ -182,15 +187,15 @@ class Comm(_tutti.Comm):
 
     # ---- collectives ----
 
-    def barrier(self, *, timeout: Optional[float] = None, async_: bool = False,
-                keep: bool = False) -> Optional[Work]:
+    def barrier(self, *, timeout: float | None = None, async_: bool = False,
+                keep: bool = False) -> Work | None:
         """Returns when all ranks have called it."""
         return self._collective(_KIND["barrier"], None, None, _BY_BUFFER, 0, 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout),
                                 None, None, None)
 
-    def broadcast(self, array: Any, root: int = 0, *, dtype: Optional[str] = None,
-                  stream: Optional[int] = None, timeout: Optional[float] = None,
+    def broadcast(self, array: Any, root: int = 0, *, dtype: str | None = None,
+                  stream: int | None = None, timeout: float | None = None,
                   async_: bool = False, keep: bool = False) -> Any:
         """Copies root's array into the arrays of all ranks, which have as many elements. Returns
         the array."""
@@ -198,9 +203,9 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), array,
                                 None, stream)
 
-    def all_reduce(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None,
-                   out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-                   timeout: Optional[float] = None, async_: bool = False,
+    def all_reduce(self, array: Any, op: str | Op = "sum", *, factor: Any = None,
+                   out: Any = None, dtype: str | None = None, stream: int | None = None,
+                   timeout: float | None = None, async_: bool = False,
                    keep: bool = False) -> Any:
         """Folds the arrays of all ranks, element by element and in rank order. All ranks get the
         same bits.
@@ -217,9 +222,9 @@ class Comm(_tutti.Comm):
                                 else milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def reduce(self, array: Any, op: Union[str, Op] = "sum", root: int = 0, *, factor: Any = None,
-               out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def reduce(self, array: Any, op: str | Op = "sum", root: int = 0, *, factor: Any = None,
+               out: Any = None, dtype: str | None = None, stream: int | None = None,
+               timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """Folds the arrays of all ranks, on root only: into out, or in place. Returns the array
         that has the result; None on the other ranks."""
         out = (array if out is None else out) if self.rank == root else None
@@ -227,9 +232,9 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def reduce_scatter(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None,
-                       out: Any = None, dtype: Optional[str] = None, stream: Optional[int] = None,
-                       timeout: Optional[float] = None, async_: bool = False,
+    def reduce_scatter(self, array: Any, op: str | Op = "sum", *, factor: Any = None,
+                       out: Any = None, dtype: str | None = None, stream: int | None = None,
+                       timeout: float | None = None, async_: bool = False,
                        keep: bool = False) -> Any:
         """Rank p gets the fold of block p of all arrays. array is size blocks along its first axis.
 
@@ -245,8 +250,8 @@ class Comm(_tutti.Comm):
                                 0, milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def all_gather(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
-                   stream: Optional[int] = None, timeout: Optional[float] = None,
+    def all_gather(self, array: Any, *, out: Any = None, dtype: str | None = None,
+                   stream: int | None = None, timeout: float | None = None,
                    async_: bool = False, keep: bool = False) -> Any:
         """All ranks get the arrays of all ranks, in rank order: out[p] is the array of rank p.
 
@@ -258,8 +263,8 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: Optional[str] = None,
-               stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, dtype: str | None = None,
+               stream: int | None = None, timeout: float | None = None, async_: bool = False,
                keep: bool = False) -> Any:
         """Root gets the arrays of all ranks, in rank order: array (…) gives out (size, …) on root,
         None on the other ranks."""
@@ -271,8 +276,8 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: Optional[str] = None,
-                stream: Optional[int] = None, timeout: Optional[float] = None, async_: bool = False,
+    def scatter(self, array: Any, out: Any, root: int = 0, *, dtype: str | None = None,
+                stream: int | None = None, timeout: float | None = None, async_: bool = False,
                 keep: bool = False) -> Any:
         """Rank p's out (…) becomes block p of root's array (size, …); array is None on the other
         ranks. Returns out."""
@@ -282,8 +287,8 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def all_to_all(self, array: Any, *, out: Any = None, dtype: Optional[str] = None,
-                   stream: Optional[int] = None, timeout: Optional[float] = None,
+    def all_to_all(self, array: Any, *, out: Any = None, dtype: str | None = None,
+                   stream: int | None = None, timeout: float | None = None,
                    async_: bool = False, keep: bool = False) -> Any:
         """Block p of out becomes this rank's block of rank p's array. Both are size equal blocks.
         out None: in place."""
@@ -292,18 +297,18 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def scan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
-             dtype: Optional[str] = None, stream: Optional[int] = None,
-             timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def scan(self, array: Any, op: str | Op = "sum", *, factor: Any = None, out: Any = None,
+             dtype: str | None = None, stream: int | None = None,
+             timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of ranks 0 to this one. out None: in place."""
         out = array if out is None else out
         return self._collective(_KIND["scan"], array, out, _dtype(dtype), self._fold(op), 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def exscan(self, array: Any, op: Union[str, Op] = "sum", *, factor: Any = None, out: Any = None,
-               dtype: Optional[str] = None, stream: Optional[int] = None,
-               timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def exscan(self, array: Any, op: str | Op = "sum", *, factor: Any = None, out: Any = None,
+               dtype: str | None = None, stream: int | None = None,
+               timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """The fold of the arrays of the ranks before this one. Rank 0's out stays unchanged. out
         None: in place."""
         out = array if out is None else out
@@ -311,9 +316,9 @@ class Comm(_tutti.Comm):
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 _factor(factor, array, dtype), stream)
 
-    def all_reduce_many(self, arrays: Sequence[Any], op: Union[str, Op] = "sum", *,
-                        out: Optional[Sequence[Any]] = None, dtype: Optional[str] = None,
-                        stream: Optional[int] = None, timeout: Optional[float] = None,
+    def all_reduce_many(self, arrays: Sequence[Any], op: str | Op = "sum", *,
+                        out: Sequence[Any] | None = None, dtype: str | None = None,
+                        stream: int | None = None, timeout: float | None = None,
                         async_: bool = False, keep: bool = False) -> Any:
         """all_reduce of several arrays of one type, by one operation, with one wait for all."""
         out = arrays if out is None else out
@@ -340,7 +345,7 @@ class Comm(_tutti.Comm):
         """
         return Op(self, function)
 
-    def same(self, array: Any, *, stream: Optional[int] = None, timeout: Optional[float] = None,
+    def same(self, array: Any, *, stream: int | None = None, timeout: float | None = None,
              async_: bool = False, keep: bool = False) -> Any:
         """True if all ranks hold the same bytes, by digests of 128 bits. The array has the same
         length on all ranks, and any elements but objects."""
@@ -350,33 +355,33 @@ class Comm(_tutti.Comm):
     # ---- the general forms: a list of one array for each rank, of any sizes; None in a list is an
     # empty array ----
 
-    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: Optional[str] = None,
-                     stream: Optional[int] = None, timeout: Optional[float] = None,
+    def all_gather_v(self, array: Any, out: Sequence[Any], *, dtype: str | None = None,
+                     stream: int | None = None, timeout: float | None = None,
                      async_: bool = False, keep: bool = False) -> Any:
         """out[p] becomes the array of rank p. The sizes in out are the same on all ranks."""
         return self._collective(_KIND["all_gather_v"], array, out, _dtype(dtype), 0, 0,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def gather_v(self, array: Any, out: Optional[Sequence[Any]] = None, root: int = 0, *,
-                 dtype: Optional[str] = None, stream: Optional[int] = None,
-                 timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def gather_v(self, array: Any, out: Sequence[Any] | None = None, root: int = 0, *,
+                 dtype: str | None = None, stream: int | None = None,
+                 timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """out[p] on root becomes the array of rank p. out is None on the other ranks."""
         return self._collective(_KIND["gather_v"], array, out, _dtype(dtype), 0, root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def scatter_v(self, arrays: Optional[Sequence[Any]], out: Any, root: int = 0, *,
-                  dtype: Optional[str] = None, stream: Optional[int] = None,
-                  timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def scatter_v(self, arrays: Sequence[Any] | None, out: Any, root: int = 0, *,
+                  dtype: str | None = None, stream: int | None = None,
+                  timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """Rank p's out becomes root's arrays[p]. arrays is None on the other ranks."""
         return self._collective(_KIND["scatter_v"], arrays, out, _dtype(dtype), 0, root,
                                 milliseconds(timeout), _mode(async_, keep, timeout), out,
                                 None, stream)
 
-    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: Union[str, Op] = "sum", *,
-                         dtype: Optional[str] = None, stream: Optional[int] = None,
-                         timeout: Optional[float] = None, async_: bool = False,
+    def reduce_scatter_v(self, arrays: Sequence[Any], out: Any, op: str | Op = "sum", *,
+                         dtype: str | None = None, stream: int | None = None,
+                         timeout: float | None = None, async_: bool = False,
                          keep: bool = False) -> Any:
         """Rank p's out becomes the fold of all ranks' arrays[p]. The sizes in arrays are the same
         on all ranks."""
@@ -385,8 +390,8 @@ class Comm(_tutti.Comm):
                                 _mode(async_, keep, timeout), out, None, stream)
 
     def all_to_all_v(self, arrays: Sequence[Any], out: Sequence[Any], *,
-                     dtype: Optional[str] = None, stream: Optional[int] = None,
-                     timeout: Optional[float] = None, async_: bool = False,
+                     dtype: str | None = None, stream: int | None = None,
+                     timeout: float | None = None, async_: bool = False,
                      keep: bool = False) -> Any:
         """out[p] becomes rank p's block for this rank: its arrays[rank]."""
         return self._collective(_KIND["all_to_all_v"], arrays, out, _dtype(dtype), 0, 0,
@@ -395,16 +400,16 @@ class Comm(_tutti.Comm):
 
     # ---- point to point ----
 
-    def send(self, array: Any, to: int, tag: int = 0, *, dtype: Optional[str] = None,
-             timeout: Optional[float] = None, async_: bool = False,
-             keep: bool = False) -> Optional[Work]:
+    def send(self, array: Any, to: int, tag: int = 0, *, dtype: str | None = None,
+             timeout: float | None = None, async_: bool = False,
+             keep: bool = False) -> Work | None:
         """Sends the array to rank `to`. Up to 64 KiB are sent without waiting for the receiver."""
         return self._collective(_KIND["send"], array, None, _dtype(dtype), tag, to,
                                 milliseconds(timeout), _mode(async_, keep, timeout),
                                 None, None, None)
 
-    def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: Optional[str] = None,
-             timeout: Optional[float] = None, async_: bool = False, keep: bool = False) -> Any:
+    def recv(self, array: Any, from_: int = ANY, tag: int = ANY, *, dtype: str | None = None,
+             timeout: float | None = None, async_: bool = False, keep: bool = False) -> Any:
         """Receives a message into the array, which has its type and enough room. Returns a Message
         (from_, tag, count)."""
         return self._collective(_KIND["recv"], None, array, _dtype(dtype), tag, from_,
@@ -412,7 +417,7 @@ class Comm(_tutti.Comm):
                                 None)
 
     def probe(self, from_: int = ANY, tag: int = ANY, *,
-              timeout: Optional[float] = None) -> Message:
+              timeout: float | None = None) -> Message:
         """Waits until such a message has arrived, and does not receive it. count is in
         elements of its sender's type."""
         return Message(*self._probe(whole("probe: from_", from_), whole("probe: tag", tag),
@@ -420,17 +425,17 @@ class Comm(_tutti.Comm):
 
     # ---- comms ----
 
-    def split(self, color: Optional[int], key: int = 0) -> Optional["Comm"]:
+    def split(self, color: int | None, key: int = 0) -> Comm | None:
         """Ranks with the same color form a comm, ordered by (key, rank). color None or negative:
         the rank takes part and gets None."""
         return self._split(-1 if color is None else whole("split: color", color),
                            whole("split: key", key))
 
-    def create(self, ranks: Iterable[int]) -> "Comm":
+    def create(self, ranks: Iterable[int]) -> Comm:
         """A comm of these ranks, in this order. Only they call it, with the same list."""
         return self._create([whole("create: a rank", rank) for rank in ranks])
 
-    def shrink(self) -> "Comm":
+    def shrink(self) -> Comm:
         """A new comm of the ranks that are left of this one, in their old order. All of them call
         it."""
         return self._shrink()
@@ -448,7 +453,7 @@ class Comm(_tutti.Comm):
         it."""
         self._abort(why)
 
-    def set_timeout(self, timeout: Optional[float]) -> None:
+    def set_timeout(self, timeout: float | None) -> None:
         """The deadline of this rank's later operations, in seconds; None: the world's own default;
         negative: none."""
         self._set_timeout(milliseconds(timeout))
@@ -460,7 +465,7 @@ class Comm(_tutti.Comm):
     # ---- objects, for control planes ----
 
     def broadcast_object(self, value: Any = None, root: int = 0, *,
-                         timeout: Optional[float] = -1) -> Any:
+                         timeout: float | None = -1) -> Any:
         """root's object, on all ranks, by pickle. value counts on root alone, which gets itself.
 
         Has no deadline unless one is given: it ends when all have come, or one has died. An object
@@ -470,7 +475,7 @@ class Comm(_tutti.Comm):
         return _objects.broadcast(self, value, root, timeout)
 
     def gather_objects(self, value: Any, root: int = 0, *,
-                       timeout: Optional[float] = -1) -> Optional[List[Any]]:
+                       timeout: float | None = -1) -> list[Any] | None:
         """The objects of all ranks, on root, in rank order; None on the other ranks. Otherwise as
         broadcast_object()."""
         from . import _objects
@@ -478,13 +483,13 @@ class Comm(_tutti.Comm):
 
     # ---- order ----
 
-    def first(self, key: str, *, timeout: Optional[float] = None) -> "_order.First":
+    def first(self, key: str, *, timeout: float | None = None) -> "_order.First":
         """"One prepares, the others use it": `with comm.first("data") as mine:` is True on the rank
         that comes first. The others wait until it has left the block, and get False. If the block
         raises there, the next rank is first. No barrier."""
         return _order.First(self, key, milliseconds(timeout))
 
-    def once(self, key: str, *, timeout: Optional[float] = None) -> Callable[[Callable[..., Any]],
+    def once(self, key: str, *, timeout: float | None = None) -> Callable[[Callable[..., Any]],
                                                                              Callable[..., Any]]:
         """`@comm.once("key")`: a call of the function runs it on the first rank that calls. The
         other ranks wait for its end and get None. So does every later call, for the life of the
@@ -492,7 +497,7 @@ class Comm(_tutti.Comm):
         (Deadlock); another comm is allowed."""
         return functools.partial(_order.once, self, key, milliseconds(timeout))
 
-    def turn(self, *, timeout: Optional[float] = None) -> "_order.Turn":
+    def turn(self, *, timeout: float | None = None) -> "_order.Turn":
         """`with comm.turn():` runs the block on rank 0, then on 1, 2 …. All ranks call it."""
         return _order.Turn(self, milliseconds(timeout))
 
@@ -508,11 +513,11 @@ class Comm(_tutti.Comm):
 
     # ---- the job's store: one table for all ranks of the job, for every comm ----
 
-    def set(self, key: str, value: Union[str, bytes, bytearray, memoryview]) -> None:
+    def set(self, key: str, value: str | bytes | bytearray | memoryview) -> None:
         """Sets key to value: bytes, up to 1 MiB; a str as UTF-8."""
         self._set(key, _value(value, "set"))
 
-    def get(self, key: str, *, timeout: Optional[float] = None) -> bytes:
+    def get(self, key: str, *, timeout: float | None = None) -> bytes:
         """Waits until key exists, and returns its value. Timeout fails only this call."""
         return self._get(key, milliseconds(timeout))
 
@@ -543,7 +548,7 @@ class Comm(_tutti.Comm):
         """
         return _order.share(self, array, root)
 
-    def load(self, path: Any, *, timeout: Optional[float] = None, async_: bool = False,
+    def load(self, path: Any, *, timeout: float | None = None, async_: bool = False,
              keep: bool = False) -> Any:
         """Reads a file once per host: all ranks get the bytes in the same read-only memory. All
         ranks call it.
@@ -554,8 +559,8 @@ class Comm(_tutti.Comm):
         """
         return self._load(path, milliseconds(timeout), _mode(async_, keep, timeout))
 
-    def save(self, path: Any, data: Any, *, timeout: Optional[float] = None, async_: bool = False,
-             keep: bool = False) -> Optional[Work]:
+    def save(self, path: Any, data: Any, *, timeout: float | None = None, async_: bool = False,
+             keep: bool = False) -> Work | None:
         """Writes the same bytes of all ranks to a file; each rank writes a part. There is the old
         file or the new one, whichever rank dies at whatever time."""
         return self._save(path, data, milliseconds(timeout), _mode(async_, keep, timeout))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno as _errno
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Tuple
+from ._hints import Any
 
 
 class Error(RuntimeError):
@@ -19,16 +17,16 @@ class Error(RuntimeError):
 
     errno: int = 0
     report: str = ""
-    ranks: Tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
 
-    def __init__(self, report: str = "", errno: int = 0, ranks: Tuple[int, ...] = ()):
+    def __init__(self, report: str = "", errno: int = 0, ranks: tuple[int, ...] = ()):
         super().__init__(report)
         self.report, self.errno, self.ranks = report, errno, tuple(ranks)
 
     def __str__(self) -> str:
         return self.report
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.report, self.errno, self.ranks)
 
 
@@ -41,7 +39,7 @@ class Mismatch(Error):
     """The ranks called different operations; the report names both calls."""
 
 
-class Timeout(Error, TimeoutError):
+class Timeout(Error, TimeoutError):  # type: ignore[misc]
     """The deadline of the operation passed; the report says which ranks did not come."""
 
 
@@ -72,7 +70,7 @@ _classes = {
 }
 
 
-def of(errno: int, kind: str, report: str, ranks: Tuple[int, ...]) -> Error:
+def of(errno: int, kind: str, report: str, ranks: tuple[int, ...]) -> Error:
     """The exception for a number of the library. The extension calls it."""
     text = report.rstrip() or kind
     if errno == _errno.ETIMEDOUT:

@@ -22,7 +22,7 @@ import importlib.util
 import queue as _std
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Iterator
 
 from ._queue import Queue
 from .errors import Closed, Timeout
@@ -38,13 +38,13 @@ class Handle:
     """What a reader needs to join; may be pickled. buffer_handle: as vLLM's, with the queue's
     handle in hexadecimal digits in place of a name of shared memory."""
 
-    local_reader_ranks: List[int] = field(default_factory=list)
-    buffer_handle: Optional[Tuple[int, int, int, str]] = None
-    local_subscribe_addr: Optional[str] = None
-    local_notify_addr: Optional[str] = None
-    remote_subscribe_addr: Optional[str] = None
+    local_reader_ranks: list[int] = field(default_factory=list)
+    buffer_handle: tuple[int, int, int, str] | None = None
+    local_subscribe_addr: str | None = None
+    local_notify_addr: str | None = None
+    remote_subscribe_addr: str | None = None
     remote_addr_ipv6: bool = False
-    tensor_arena_handle: Optional[Tuple[int, int, int, str]] = None
+    tensor_arena_handle: tuple[int, int, int, str] | None = None
 
 
 def _remote() -> Any:
@@ -62,14 +62,14 @@ def _remote() -> Any:
 class MessageQueue:
     """One writer's messages for local_reader_ranks on this machine, and for others elsewhere."""
 
-    _queue: Optional[Queue]
-    _handle: Optional[bytes]
+    _queue: Queue | None
+    _handle: bytes | None
     _far: Any                           # vLLM's, for what is remote
 
     def __init__(self, n_reader: int, n_local_reader: int,
-                 local_reader_ranks: Optional[List[int]] = None,
+                 local_reader_ranks: list[int] | None = None,
                  max_chunk_bytes: int = 24 << 20, max_chunks: int = 10,
-                 connect_ip: Optional[str] = None, enable_shm_tensor_arena: bool = False) -> None:
+                 connect_ip: str | None = None, enable_shm_tensor_arena: bool = False) -> None:
         ranks = list(range(n_local_reader)) if local_reader_ranks is None else local_reader_ranks
         if len(ranks) != n_local_reader:
             raise AssertionError(f"{len(ranks)} local_reader_ranks for {n_local_reader} readers")
@@ -145,7 +145,7 @@ class MessageQueue:
         except _ENDS as error:
             raise _said(error) from error
 
-    def enqueue(self, obj: Any, timeout: Optional[float] = None) -> None:
+    def enqueue(self, obj: Any, timeout: float | None = None) -> None:
         """Puts an object for all readers. TimeoutError: after `timeout` seconds there is no
         room."""
         if not self._is_writer:
@@ -162,7 +162,7 @@ class MessageQueue:
         if self.n_remote_reader:
             self._far.enqueue(obj, timeout)
 
-    def dequeue(self, timeout: Optional[float] = None, indefinite: bool = False) -> Any:
+    def dequeue(self, timeout: float | None = None, indefinite: bool = False) -> Any:
         """The next object, in memory of its own. TimeoutError: none came within `timeout` seconds.
         indefinite: changes nothing; a wait is never logged."""
         if self._is_remote_reader:
@@ -178,7 +178,7 @@ class MessageQueue:
             raise _said(error) from error
 
     @contextlib.contextmanager
-    def acquire_write(self, timeout: Optional[float] = None) -> Iterator[memoryview]:
+    def acquire_write(self, timeout: float | None = None) -> Iterator[memoryview]:
         """max_chunk_bytes to be filled in; they are put when the block ends without an exception.
         For acquire_read() of the readers; enqueue() does not need it, and is faster."""
         if not self._is_writer:
@@ -190,7 +190,7 @@ class MessageQueue:
             self._near().put_bytes(chunk, **_patience(timeout))
 
     @contextlib.contextmanager
-    def acquire_read(self, timeout: Optional[float] = None,
+    def acquire_read(self, timeout: float | None = None,
                      indefinite: bool = False) -> Iterator[memoryview]:
         """The bytes of the next acquire_write(), where they lie, to be read only."""
         if not self._is_local_reader:
@@ -212,19 +212,19 @@ class MessageQueue:
     @staticmethod
     def create_from_process_group(pg: Any, max_chunk_bytes: int, max_chunks: int,
                                   writer_rank: int = 0,
-                                  external_writer_handle: Optional[Handle] = None,
+                                  external_writer_handle: Handle | None = None,
                                   blocking: bool = True) -> "MessageQueue":
         """Of a process group, or vLLM's StatelessProcessGroup: its rank writer_rank writes, all
         others read. external_writer_handle: of a queue that somebody else writes; then rank
         writer_rank is a reader, too, and the others get the handle from it."""
         import torch.distributed as dist
-        from vllm.distributed.parallel_state import in_the_same_node_as  # type: ignore
+        from vllm.distributed.parallel_state import in_the_same_node_as
         plain = isinstance(pg, dist.ProcessGroup)
         me, size = (dist.get_rank(pg), dist.get_world_size(pg)) if plain else (pg.rank,
                                                                               pg.world_size)
         near = [rank for rank, same in enumerate(in_the_same_node_as(pg, source_rank=writer_rank))
                 if same and rank != writer_rank]
-        made: Optional[MessageQueue] = None
+        made: MessageQueue | None = None
         if me == writer_rank:
             made = (MessageQueue.create_from_handle(external_writer_handle, me)
                     if external_writer_handle is not None else
@@ -246,12 +246,12 @@ class MessageQueue:
     @staticmethod
     def create_from_process_group_single_reader(
             pg: Any, max_chunk_bytes: int, max_chunks: int, reader_rank: int = 0,
-            blocking: bool = False) -> Tuple["MessageQueue", List[Handle]]:
+            blocking: bool = False) -> tuple["MessageQueue", list[Handle]]:
         """Each process writes a queue of its own, and rank reader_rank reads all: this process's
         queue; and, on reader_rank, the handles of all, by which it makes its ends."""
         import torch.distributed as dist
-        from vllm.platforms import current_platform  # type: ignore
-        from vllm.platforms.interface import get_assigned_physical_gpu_ids  # type: ignore
+        from vllm.platforms import current_platform
+        from vllm.platforms.interface import get_assigned_physical_gpu_ids
         assigned = get_assigned_physical_gpu_ids()
         on_a_host = current_platform.device_count() if assigned is None else len(assigned)
         me = dist.get_rank()
@@ -272,7 +272,7 @@ def _said(error: Exception) -> Exception:
     return RuntimeError("cancelled") if isinstance(error, Closed) else TimeoutError()
 
 
-def _patience(timeout: Optional[float]) -> Dict[str, Any]:
+def _patience(timeout: float | None) -> dict[str, Any]:
     """For Queue.put and get. A deadline that has passed allows one look."""
     return {"timeout": timeout} if timeout is None or timeout > 0 else {"block": False}
 

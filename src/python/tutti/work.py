@@ -2,14 +2,22 @@
 """Work: an operation under way."""
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+
 from . import _later
 from ._core import core as _tutti
+from ._hints import Any
 
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
+TYPE_CHECKING = False                   # as typing has it
 if TYPE_CHECKING:
-    from typing import Any, Callable, Generator
+    from concurrent.futures import Future
+else:
+    class Future:
+        """For typing.get_type_hints: concurrent.futures is loaded when it is used."""
 
-    import concurrent.futures
+        def __class_getitem__(cls, result):
+            import concurrent.futures
+            return concurrent.futures.Future[result]
 
 
 class Work(_tutti.Work):
@@ -20,7 +28,7 @@ class Work(_tutti.Work):
 
     __slots__ = ("_callbacks",)
 
-    def add_done_callback(self, function: Callable[["Work"], Any]) -> None:
+    def add_done_callback(self, function: Callable[[Work], Any]) -> None:
         """Runs function(work) once, when the operation has ended, well or not, in a thread of the
         package. If it has ended already, runs it at once, in this thread. If the function raises,
         that is printed and has no other effect. work.wait() does not block there.
@@ -30,14 +38,14 @@ class Work(_tutti.Work):
         """
         _later.add(self, function)
 
-    def future(self) -> "concurrent.futures.Future[Any]":
+    def future(self) -> Future[Any]:
         """The same as a Future, for functions that take one: concurrent.futures.wait,
         asyncio.wrap_future. It cannot be cancelled."""
         import concurrent.futures
-        future: "concurrent.futures.Future[Any]" = concurrent.futures.Future()
+        future: Future[Any] = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
 
-        def settle(work: "Work") -> None:
+        def settle(work: Work) -> None:
             try:
                 value = work.wait()
             except BaseException as error:

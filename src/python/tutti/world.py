@@ -7,25 +7,23 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 
 from . import _stack, _worlds
 from ._children import Kept
 from ._core import core as _tutti
+from ._hints import Any
 from ._number import LONGEST, SIZE, UNSIGNED, milliseconds, refuse_timeout, whole
 from .comm import Comm
-
-TYPE_CHECKING = False                   # as typing has it, which is spared at run time
-if TYPE_CHECKING:
-    from typing import Any, Callable, List, Optional
 
 _BIND = {None: 0, "core": 1, "numa": 2}
 _NO_SPIN, _LOCAL = 4, 8
 _number = itertools.count()
 
 
-def init(*, job: Optional[str] = None, rank: int = 0, size: int = 0,
-         timeout: Optional[float] = None, join_timeout: Optional[float] = None,
-         warn: Optional[float] = None, spin_us: int = 0, bind: Optional[str] = None,
+def init(*, job: str | None = None, rank: int = 0, size: int = 0,
+         timeout: float | None = None, join_timeout: float | None = None,
+         warn: float | None = None, spin_us: int = 0, bind: str | None = None,
          spin: bool = True, local: bool = False, span_bytes: int = 0) -> Comm:
     """Joins the world: all ranks of the job, found by `tutti run`, torchrun, mpirun or srun, or by
     job, rank and size. Without any of these: alone, as rank 0 of 1. Blocks until all ranks have
@@ -95,7 +93,7 @@ def _fork(fn: Callable[..., Any], args: Any, options: Any, kept: Kept) -> int:
     return pid
 
 
-def _reap(rank: int, pid: int, deadline: Optional[float]) -> Optional[int]:
+def _reap(rank: int, pid: int, deadline: float | None) -> int | None:
     """How the child ended, in the form of subprocess: the exit status, or minus the signal. None:
     the deadline passed."""
     try:
@@ -125,8 +123,8 @@ def _kill(pid: int) -> None:
         pass                            # it has ended; other code has waited for it
 
 
-def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] = None,
-          **options: Any) -> List[int]:
+def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: float | None = None,
+          **options: Any) -> list[int]:
     """Forks n children, each a rank of one world, and runs fn(world, *args) in each: for tests.
 
     Returns how each child ended: 0; the int that fn returned (& 255); 1 after an exception (its
@@ -140,8 +138,8 @@ def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: Optional[float] =
     deadline = None if timeout is None else time.monotonic() + timeout
     sys.stdout.flush()
     sys.stderr.flush()
-    ends: List[Optional[int]] = [None] * n
-    pids: List[int] = []
+    ends: list[int | None] = [None] * n
+    pids: list[int] = []
     with Kept() as kept:
         try:
             for rank in range(n):

@@ -68,7 +68,7 @@ class Queue:
         self._check(self._world._run("queue_look_at", inside.site(), handle,
                                      ctypes.addressof(message), ctypes.addressof(call), undo=undo))
         shown = (ctypes.c_char * message.bytes).from_address(message.data)
-        shown.queue = self                  # type: ignore[attr-defined]  # lives as long as it
+        shown.queue = self                  # lives as long as it
         self._world._regions += 1
         weakref.finalize(shown, _give, self._world, handle, message).atexit = False
         return memoryview(shown).toreadonly()
