@@ -271,7 +271,8 @@ typedef struct tutti_options {
     /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA: bind this rank. TUTTI_NO_SPIN: sleep at once.
      * TUTTI_LOCAL: the ranks of this host are a job of their own.
      * TUTTI_AHEAD: a comm takes 2 MiB of staging for this rank with its first collective of 16 KiB
-     * and more, and not bit by bit as it pays: some 1 ms that the next hundred give back. */
+     * and more, and not bit by bit as it pays: some 1 ms that the next hundred give back. At most
+     * 16 comms at a time do. */
     unsigned    flags;
     /* Address space of each rank's own memory in the arena. It is memory only as far as used. */
     size_t      span_bytes;

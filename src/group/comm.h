@@ -88,6 +88,7 @@ enum {
     EAGER_TURNS = 8192,
     EAGER_LARGEST = 256 << 10,
     EAGER_MOST = 2 << 20,
+    AHEAD_MOST = 16,                   /* comms with a whole ring by TUTTI_AHEAD, at a time */
     EAGER_ENOUGH = EAGER_MOST / 2,
     EAGER_CHUNK = 16384
 };
@@ -112,7 +113,7 @@ struct stage {
     size_t eager_bytes[2], ring_bytes, pipeline_bytes;
     size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
-    bool ahead;                        /* the ring was asked for whole: TUTTI_AHEAD */
+    bool asked, ahead;                 /* TUTTI_AHEAD: the ring was asked for, and came, whole */
     size_t pipeline_slot;              /* bytes of a slot of the pipeline */
     uint32_t pipeline_there[PIPELINE_SLOTS];     /* bytes of each slot whose pages are there */
     bool pipeline_whole;               /* all its pages are there */

@@ -260,6 +260,18 @@ static bool ring_grow(struct tutti_comm *comm, size_t bytes)
     return true;
 }
 
+/* True: few comms have theirs whole by TUTTI_AHEAD, so this one may. */
+static bool ring_ahead(struct tutti_comm *comm)
+{
+    int held = 0;
+    pthread_mutex_lock(&comm->world->lock);
+    for (const struct tutti_comm *c = comm->world->comms; c; c = c->next)
+        held += c->stage.ahead;
+    comm->stage.ahead = held < AHEAD_MOST;
+    pthread_mutex_unlock(&comm->world->lock);
+    return comm->stage.ahead;
+}
+
 _Static_assert(EAGER_ENOUGH >= 4 * EAGER_LARGEST && EAGER_MOST % EAGER_CHUNK == 0,
                "a slot is apart from the one before it, also where the ring begins again");
 
@@ -280,9 +292,10 @@ void comm_stage_earn(struct tutti_comm *comm, size_t bytes)
     if (!takes_turns(bytes) || comm_stage_paid(comm))
         return;
     fresh_earn(&stage->fresh, comm_earns(comm, bytes));
-    if (comm->world->flags & TUTTI_AHEAD && !stage->ahead && bytes >= EAGER_CHUNK) {
-        stage->ahead = true;
-        ring_grow(comm, EAGER_MOST - stage->ring_bytes);
+    if (comm->world->flags & TUTTI_AHEAD && !stage->asked && bytes >= EAGER_CHUNK) {
+        stage->asked = true;
+        if (ring_ahead(comm))
+            ring_grow(comm, EAGER_MOST - stage->ring_bytes);
     } else if (stage->ring_bytes < EAGER_MOST && fresh_may(&stage->fresh, EAGER_CHUNK / PAGE)
                && ring_grow(comm, EAGER_CHUNK))
         fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);

@@ -210,6 +210,27 @@ static int body_ahead(tutti_comm *world, void *arg)
     return 0;
 }
 
+/* So many comms have it whole at a time, and one that comes later when one of them has gone. */
+static int body_ahead_most(tutti_comm *world, void *arg)
+{
+    tutti_comm *comms[AHEAD_MOST + 1];
+    char *slot;
+    (void)arg;
+    for (int i = 0; i <= AHEAD_MOST; i++) {
+        CHECK_IS(tutti_comm_split(world, 0, 0, &comms[i]), 0);
+        comms[i]->world->staged_less = 0;
+        CHECK_IS(comm_eager_slot(comms[i], 1, EAGER_CHUNK, &slot), 0);
+        CHECK_IS(comms[i]->stage.ring_bytes, i < AHEAD_MOST ? EAGER_MOST : 0);
+    }
+    CHECK_IS(tutti_comm_free(comms[0]), 0);
+    CHECK_IS(tutti_comm_split(world, 0, 0, &comms[0]), 0);
+    CHECK_IS(comm_eager_slot(comms[0], 1, EAGER_CHUNK, &slot), 0);
+    CHECK_IS(comms[0]->stage.ring_bytes, EAGER_MOST);
+    for (int i = 0; i <= AHEAD_MOST; i++)
+        CHECK_IS(tutti_comm_free(comms[i]), 0);
+    return 0;
+}
+
 /* No room for it: all goes on as it was, and it is not asked for every time. */
 static int body_refused(tutti_comm *world, int rank)
 {
@@ -309,6 +330,13 @@ static void test_ahead(void **state)
     assert_int_equal(tutti_spawn(1, body_ahead, NULL, &ahead, NULL), 0);
 }
 
+static void test_ahead_most(void **state)
+{
+    const tutti_options ahead = { .flags = TUTTI_AHEAD };
+    (void)state;
+    assert_int_equal(tutti_spawn(1, body_ahead_most, NULL, &ahead, NULL), 0);
+}
+
 static void test_ahead_refused(void **state)
 {
     const tutti_options small = { .span_bytes = 16 << 20, .flags = TUTTI_AHEAD };
@@ -328,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_ahead_most),
         cmocka_unit_test(test_ahead_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
