@@ -3,6 +3,7 @@
  * are fewest, so that many short runs, at several moments, make one table. */
 #include "harness/progress.h"
 #include "os/cpu.h"
+#include "reports/bare_shapes.h"
 #include "reports/line_watch.h"
 #include "reports/memory_budget.h"
 #include "reports/question.h"
@@ -55,7 +56,20 @@ static const struct contender contenders[] = {
         OP_NONE
     },
     PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Open MPI 5", "openmpi5"),
-    PEER("MPICH 5", "mpich5"), PEER("Intel MPI", "impi"), [VERSUS_SYSTEMS] = { 0 }
+    PEER("MPICH 5", "mpich5"), PEER("Intel MPI", "impi"),
+    [VERSUS_FLOOR] = {
+        "floor", "the copies that must be and bare yields: all or none", NULL, 0, false, 0, 0,
+        bare_shapes_all, operation_rewrite, OP_NONE
+    },
+    [VERSUS_FLOOR_PAST] = {
+        "floor past caches", "the same, written past the caches", NULL, 0, false, BARE_PAST_LEAST,
+        0, bare_shapes_all_past, operation_rewrite, OP_NONE
+    },
+    [VERSUS_FLOOR_DIRECT] = {
+        "floor direct", "out of the giver's memory: all or none", NULL, 0, false,
+        BARE_DIRECT_LEAST, 0, bare_shapes_direct, operation_rewrite, OP_NONE
+    },
+    [VERSUS_SYSTEMS] = { 0 }
 };
 
 struct choice {
@@ -194,7 +208,7 @@ static void leave_out(struct course *c, int at, const struct effort *e, struct m
 {
     double limit = SLOW_TIMES * m[VERSUS_TUTTI].rough, ns;
     limit = limit > SLOW_NS ? limit : SLOW_NS;
-    for (int i = VERSUS_TUTTI + 1; i < VERSUS_SYSTEMS; i++) {
+    for (int i = VERSUS_TUTTI + 1; i < VERSUS_PEERS_END; i++) {
         if (!m[i].in || m[i].rough <= limit)
             continue;
         /* that was one operation, which a busy machine may have held up; now a median */
@@ -216,7 +230,10 @@ static void visit(struct course *c, int at, struct report *report)
     };
     show(c, at, 0);
     for (int i = 0; i < VERSUS_SYSTEMS; i++)
-        m[i].skip = rounds_left_out(c->all, &c->points[at], (enum versus_system)i) != NULL;
+        m[i].skip = i < VERSUS_PEERS_END
+            ? rounds_left_out(c->all, &c->points[at], (enum versus_system)i) != NULL
+            : c->points[at].ranks <= CPUS
+                || !bare_shapes_have(c->points[at].op, i == VERSUS_FLOOR_DIRECT);
     measure_ready(&c->team, &e, m);
     leave_out(c, at, &e, m);
     double began = stamp_seconds();
@@ -253,7 +270,7 @@ static void versions(struct course *c, struct report *report)
 {
     char text[REASON_BYTES];
     rounds_version(c->all, VERSUS_TUTTI, tutti_version());
-    for (int i = VERSUS_TUTTI + 1; i < VERSUS_SYSTEMS; i++) {
+    for (int i = VERSUS_TUTTI + 1; i < VERSUS_PEERS_END; i++) {
         const char *about = team_about(&c->team, i);
         if (!*about)
             continue;
@@ -275,7 +292,7 @@ static void run(struct course *c, const struct choice *choice, struct report *re
         while (largest < choice->sizes[i])
             largest *= 4;
     struct ask_sizes sizes = { choice->operations, choice->count, 4, largest, false, false, 1 };
-    size_t most = budget_most(&q, &sizes, VERSUS_SYSTEMS);
+    size_t most = budget_most(&q, &sizes, VERSUS_PEERS_END);
     for (int k = 0; k < choice->count; k++)
         for (int i = 0; i < choice->size_count; i++)
             if (choice->sizes[i] <= most && (choice->operations[k] != OP_PINGPONG || ranks > 1))
@@ -285,6 +302,7 @@ static void run(struct course *c, const struct choice *choice, struct report *re
               &(struct team_plan){ .ranks = ranks,
                                    .contenders = contenders,
                                    .system = &tutti_system,
+                                   .shared_bytes = ranks > CPUS ? bare_shapes_bytes(ranks) : 0,
                                    .without = c->options->without,
                                    .pool_bytes = budget_pool(&sizes, ranks, most),
                                    .done = c->done });

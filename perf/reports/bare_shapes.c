@@ -2,16 +2,24 @@
  * fits into one piece takes one central barrier, as a small collective does: copy in, all have
  * come, copy out. What is larger goes piece by piece, so that who takes works while who gives does.
  * A yield is the only way to wait. So the number of switches is that of the shape: how often
- * somebody has to run before somebody else can go on. */
+ * somebody has to run before somebody else can go on.
+ *
+ * Direct: who takes reads it where it lies in the giver's memory, as soon as that one has come, and
+ * says so by arriving. So one barrier is all there is, but for the kernel's part. */
 #include "reports/bare_shapes.h"
 
 #include "base/copy.h"
+#include "os/vm_read.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { PIECE = 64 << 10, DEPTH = 6, BLOCK = 2048 };
 
-struct words { struct bare_line produced, consumed; };      /* by the rank, in rounds */
+struct words {
+    struct bare_line produced, consumed;                    /* by the rank, in rounds */
+    struct { _Alignas(128) shared64 nth, at, pid; } offer;  /* where its message lies */
+};
 
 size_t bare_shapes_bytes(int ranks)
 {
@@ -32,7 +40,18 @@ static char *piece_at(const struct rank *r, int p, uint64_t round, int q)
 }
 
 static bool each(const struct rank *r) { return operations[r->op].send == BLOCKS_EACH; }
-static bool folds(const struct rank *r) { return r->op == OP_REDUCE || r->op == OP_ALL_REDUCE; }
+static bool scans(const struct rank *r) { return r->op == OP_SCAN || r->op == OP_EXSCAN; }
+
+static bool folds(const struct rank *r)
+{
+    return r->op == OP_REDUCE || r->op == OP_ALL_REDUCE || r->op == OP_REDUCE_SCATTER || scans(r);
+}
+
+bool bare_shapes_have(enum operation_id op, bool direct)
+{
+    struct rank r = { .op = op };
+    return op != OP_BARRIER && op != OP_PINGPONG && !(direct && folds(&r));
+}
 
 static bool takes(const struct rank *r, int p)
 {
@@ -51,7 +70,8 @@ static bool gives(const struct rank *r, int p)
 
 static bool moves(const struct rank *r, int p, int q)
 {
-    return p != q && gives(r, p) && takes(r, q);
+    return p != q && gives(r, p) && takes(r, q) && (!scans(r) || p < q)
+        && (r->op != OP_SENDRECV || q == (p + 1) % r->size);
 }
 
 struct trip {
@@ -105,14 +125,23 @@ static bool given(const struct rank *r, const struct trip *t)
 static void fold(struct rank *r, const struct trip *t, size_t at, size_t some)
 {
     float *to = (float *)(void *)(r->recv + at);
+    const char *own = r->send + (each(r) ? (size_t)r->me * r->bytes : 0) + at;
     size_t count = some / sizeof *to;
     for (size_t from = 0; from < count; from += BLOCK) {
         size_t n = count - from < BLOCK ? count - from : BLOCK;
-        memcpy(to + from, (const float *)(const void *)(r->send + at) + from, n * sizeof *to);
+        bool some_there = r->op != OP_EXSCAN;
+        if (some_there)
+            memcpy(to + from, (const float *)(const void *)own + from, n * sizeof *to);
         for (int p = 0; p < r->size; p++) {
-            const float *x = (const float *)(const void *)piece_at(r, p, t->base + t->out, 0);
-            for (size_t i = 0; p != r->me && i < n; i++)
+            const float *x = (const float *)(const void *)piece_at(r, p, t->base + t->out,
+                                                                   each(r) ? r->me : 0);
+            if (!moves(r, p, r->me))
+                continue;
+            if (!some_there)
+                memcpy(to + from, x + from, n * sizeof *to);
+            for (size_t i = 0; some_there && i < n; i++)
                 to[from + i] += x[from + i];
+            some_there = true;
         }
     }
 }
@@ -137,7 +166,7 @@ static void take(struct rank *r, struct trip *t)
 /* What it keeps for itself. */
 static void keep(struct rank *r)
 {
-    if (r->op == OP_SCATTER && r->me == 0)
+    if ((r->op == OP_SCATTER || r->op == OP_SCAN) && r->me == 0)
         memcpy(r->recv, r->send, r->bytes);
     else if (operations[r->op].recv == BLOCKS_EACH && takes(r, r->me))
         memcpy(r->recv + (size_t)r->me * r->bytes,
@@ -193,6 +222,47 @@ static void one(struct rank *r, bool all, bool past)
         if (gives(r, p))
             bare_wait(&words_of(r, p)->produced.word, t.base + t.rounds, true);
     r->nth[1] = t.base + t.rounds;
+}
+
+static int one_direct(struct rank *r)
+{
+    bool to_one = operations[r->op].recv == BLOCKS_ONE;
+    uint64_t nth = ++r->nth[2];
+    int error = 0;
+    if (gives(r, r->me)) {
+        struct words *mine = words_of(r, r->me);
+        /* relaxed, both: nth publishes them */
+        store_relaxed64(&mine->offer.at, (uint64_t)(uintptr_t)r->send);
+        store_relaxed64(&mine->offer.pid, (uint64_t)getpid());
+        store_release64(&mine->offer.nth, nth);
+    }
+    keep(r);
+    for (int i = 1; i < r->size && !error; i++) {
+        int p = (r->me + i) % r->size;
+        struct words *its = words_of(r, p);
+        if (!moves(r, p, r->me))
+            continue;
+        bare_wait(&its->offer.nth, nth, true);
+        error = vm_read((pid_t)load_relaxed64(&its->offer.pid),
+                        r->recv + (to_one ? 0 : (size_t)p * r->bytes),
+                        load_relaxed64(&its->offer.at) + (each(r) ? (size_t)r->me * r->bytes : 0),
+                        r->bytes);
+    }
+    arrive(r);
+    while (!come(r))
+        sched_yield();
+    return error;
+}
+
+int bare_shapes_direct(struct rank *r, uint64_t times)
+{
+    int error = 0;
+    for (uint64_t i = 0; i < times && !error; i++) {
+        if (i)
+            operation_rewrite(r);
+        error = one_direct(r);
+    }
+    return error;
 }
 
 static int times_of(struct rank *r, uint64_t times, bool all, bool past)

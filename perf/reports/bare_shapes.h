@@ -10,15 +10,18 @@
 /* Of r->shared. */
 size_t bare_shapes_bytes(int ranks);
 
-/* Broadcast, reduce, all_reduce, gather, scatter, all_gather, all_to_all; r->op says which.
+/* Every collective but the barrier, and sendrecv; r->op says which.
    bare_shapes_all    nobody is through before all have come and all is given: all or none
    bare_shapes_loose  who only gives leaves as soon as it has given, as in MPI
    …_past             the same, where what is given is written past the caches: the faster way
-                      between CPUs far apart, and for BARE_PAST_LEAST bytes at least */
-enum { BARE_PAST_LEAST = 8 << 10 };
+                      between CPUs far apart, and for BARE_PAST_LEAST bytes at least
+   bare_shapes_direct all or none, out of the giver's memory by process_vm_readv: nothing folds */
+enum { BARE_PAST_LEAST = 8 << 10, BARE_DIRECT_LEAST = 16 << 10 };
+bool bare_shapes_have(enum operation_id op, bool direct);
 int bare_shapes_all(struct rank *r, uint64_t times);
 int bare_shapes_all_past(struct rank *r, uint64_t times);
 int bare_shapes_loose(struct rank *r, uint64_t times);
 int bare_shapes_loose_past(struct rank *r, uint64_t times);
+int bare_shapes_direct(struct rank *r, uint64_t times);
 
 #endif

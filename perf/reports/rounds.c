@@ -8,7 +8,7 @@
 #include <string.h>
 
 const char *const versus_key[VERSUS_SYSTEMS] = {
-    "tutti", "openmpi", "mpich", "openmpi5", "mpich5", "impi"
+    "tutti", "openmpi", "mpich", "openmpi5", "mpich5", "impi", "floor", "floorpast", "floordirect"
 };
 
 static int numbered(const char *key)
@@ -217,25 +217,49 @@ size_t rounds_count(const struct rounds *all, const struct point *p, size_t *dro
 }
 
 static struct series picked(const struct rounds *all, const struct point *p, enum line_state state,
-                            enum versus_system system, bool ratio)
+                            enum versus_system system, double over(const struct round *r))
 {
     struct series s = { 0 };
     for (size_t i = 0; i < all->n; i++) {
         const struct round *r = &all->at[i];
-        if (of_point(r, p) && line_state(r->before, r->after) == state && r->ns[system] > 0)
-            series_add(&s, r->ns[system] / (ratio ? r->ns[VERSUS_TUTTI] : 1));
+        if (of_point(r, p) && line_state(r->before, r->after) == state && r->ns[system] > 0
+            && over(r) > 0)
+            series_add(&s, r->ns[system] / over(r));
     }
     return s;
+}
+
+static double one(const struct round *r)
+{
+    (void)r;
+    return 1;
+}
+
+static double its_tutti(const struct round *r) { return r->ns[VERSUS_TUTTI]; }
+
+static double its_floor(const struct round *r)
+{
+    double least = 0;
+    for (int i = VERSUS_FLOOR; i < VERSUS_SYSTEMS; i++)
+        if (r->ns[i] > 0 && (least <= 0 || r->ns[i] < least))
+            least = r->ns[i];
+    return least;
 }
 
 struct series rounds_ns(const struct rounds *all, const struct point *p, enum line_state state,
                         enum versus_system system)
 {
-    return picked(all, p, state, system, false);
+    return picked(all, p, state, system, one);
 }
 
 struct series rounds_ratios(const struct rounds *all, const struct point *p, enum line_state state,
                             enum versus_system system)
 {
-    return picked(all, p, state, system, true);
+    return picked(all, p, state, system, its_tutti);
+}
+
+struct series rounds_over_floor(const struct rounds *all, const struct point *p,
+                                enum line_state state, enum versus_system system)
+{
+    return picked(all, p, state, system, its_floor);
 }

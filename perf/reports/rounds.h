@@ -11,7 +11,10 @@
 #include <stdio.h>
 
 enum versus_system { VERSUS_TUTTI, VERSUS_OPENMPI, VERSUS_MPICH, VERSUS_OPENMPI_5, VERSUS_MPICH_5,
-                     VERSUS_IMPI, VERSUS_SYSTEMS };
+                     VERSUS_IMPI,
+                     /* with more ranks than CPUs: floors (bare_shapes.h), no systems */
+                     VERSUS_FLOOR, VERSUS_FLOOR_PAST, VERSUS_FLOOR_DIRECT, VERSUS_SYSTEMS,
+                     VERSUS_PEERS_END = VERSUS_FLOOR };
 extern const char *const versus_key[VERSUS_SYSTEMS];       /* "impi"; "tutti" */
 
 struct point { enum operation_id op; int ranks; size_t bytes; };
@@ -63,5 +66,8 @@ struct series rounds_ns(const struct rounds *all, const struct point *p, enum li
                         enum versus_system system);
 struct series rounds_ratios(const struct rounds *all, const struct point *p, enum line_state state,
                             enum versus_system system);
+/* The same over the shortest of the round's floors, of rounds that have one. */
+struct series rounds_over_floor(const struct rounds *all, const struct point *p,
+                                enum line_state state, enum versus_system system);
 
 #endif

@@ -1,13 +1,15 @@
 /* Near and far are told apart everywhere, also in what is counted: a machine that is near today
  * says nothing of far. */
 #include "reports/versus_tell.h"
+#include "reports/versus_floor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char *const versus_title[VERSUS_SYSTEMS] = {
-    "tutti", "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI"
+    "tutti", "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI", "floor",
+    "floor past caches", "floor direct"
 };
 static const char marks[] = { [VERDICT_UNKNOWN] = '?', [VERDICT_BEHIND] = '-',
                               [VERDICT_LEVEL] = '=', [VERDICT_AHEAD] = '+' };
@@ -80,28 +82,28 @@ static void tell_operation(struct report *report, const struct rounds *all,
     static const int width[] = { 8, 9, 10, 10, 11, 10, 10, 8 };
     struct table *t = NULL;
     for (int i = 0; i < count; i++) {
-        char text[VERSUS_SYSTEMS + 2][32];
-        const char *cells[VERSUS_SYSTEMS + 2];
+        char text[VERSUS_PEERS_END + 2][32];
+        const char *cells[VERSUS_PEERS_END + 2];
         struct series ns = rounds_ns(all, &points[i], state, VERSUS_TUTTI);
         size_t rounds = ns.n;
         series_free(&ns);
         if (!rounds)
             continue;
         if (!t) {
-            t = report_table(report, VERSUS_SYSTEMS + 2, heads, width);
+            t = report_table(report, VERSUS_PEERS_END + 2, heads, width);
             snprintf(t->title, sizeof t->title, "%s, %d ranks, %s",
                      operations[points[i].op].title, points[i].ranks, line_state_name(state));
         }
         cells[0] = unit_short(text[0], 32, UNIT_BYTES, (double)points[i].bytes);
-        for (int s = 0; s < VERSUS_SYSTEMS; s++) {
+        for (int s = 0; s < VERSUS_PEERS_END; s++) {
             struct finding one = {
                 .point = points[i], .state = state, .system = (enum versus_system)s
             };
             tell_system(report, all, &one, text[s + 1], findings);
             cells[s + 1] = text[s + 1];
         }
-        snprintf(text[VERSUS_SYSTEMS + 1], 32, "%zu", rounds);
-        cells[VERSUS_SYSTEMS + 1] = text[VERSUS_SYSTEMS + 1];
+        snprintf(text[VERSUS_PEERS_END + 1], 32, "%zu", rounds);
+        cells[VERSUS_PEERS_END + 1] = text[VERSUS_PEERS_END + 1];
         table_row(t, false, cells);
     }
 }
@@ -204,7 +206,7 @@ static void tell_setting(struct report *report, const struct rounds *all)
     }
     if (all->unread)
         report_remark(report, false, "%zu lines of the file of rounds cannot be read", all->unread);
-    for (int i = 0; i < VERSUS_SYSTEMS; i++)
+    for (int i = 0; i < VERSUS_PEERS_END; i++)
         if (all->version[i][0])
             report_remark(report, false, "version: %s %s", versus_title[i], all->version[i]);
     series_free(&load);
@@ -222,5 +224,6 @@ void versus_tell(struct report *report, const struct rounds *all, const struct p
             tell_operation(report, all, points + i, n, s, &findings);
     }
     tell_behind(report, &findings);
+    versus_tell_floors(report, all, points, count);
     free(findings.at);
 }
