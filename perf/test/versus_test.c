@@ -154,6 +154,27 @@ static void test_changed_rounds_are_dropped_and_states_kept_apart(void **state)
     rounds_close(&all);
 }
 
+static void test_a_floor_is_the_shortest_of_its_round(void **state)
+{
+    struct rounds all;
+    char why[256];
+    (void)state;
+    assert_true(rounds_open(&all, NULL, "{}", why, sizeof why));
+    for (int i = 0; i < 3; i++) {
+        struct round r = a_round(50, 50, 100, 60);
+        r.ns[VERSUS_FLOOR] = i < 2 ? 80 : 0;
+        r.ns[VERSUS_FLOOR_DIRECT] = i == 1 ? 50 : 0;     /* the third round has no floor */
+        rounds_add(&all, &r);
+    }
+    struct series tutti = rounds_over_floor(&all, &here, LINE_NEAR, VERSUS_TUTTI),
+                  impi = rounds_over_floor(&all, &here, LINE_NEAR, VERSUS_IMPI);
+    assert_true(tutti.n == 2 && tutti.at[0] == 1.25 && tutti.at[1] == 2);
+    assert_true(impi.n == 2 && impi.at[0] == 0.75 && impi.at[1] == 1.2);
+    series_free(&tutti);
+    series_free(&impi);
+    rounds_close(&all);
+}
+
 static void test_a_later_run_adds_to_the_file(void **state)
 {
     char path[] = "/tmp/versus.XXXXXX", why[256] = "";
@@ -236,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_near_far_and_changed),
         cmocka_unit_test(test_a_round_is_read_as_it_was_written),
         cmocka_unit_test(test_changed_rounds_are_dropped_and_states_kept_apart),
+        cmocka_unit_test(test_a_floor_is_the_shortest_of_its_round),
         cmocka_unit_test(test_a_later_run_adds_to_the_file),
         cmocka_unit_test(test_what_is_behind_is_listed),
     };
