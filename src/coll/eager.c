@@ -189,7 +189,7 @@ int eager_fold_at_root(struct coll *c) { return eager_at_root(c) ? eager_fold(c)
 
 bool eager_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 {
-    return bytes < SWAP_LEAST && bytes <= comm->stage.eager_bytes[seq & 1];
+    return (bytes < SWAP_LEAST || !swap_here(comm)) && bytes <= comm->stage.eager_bytes[seq & 1];
 }
 
 void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)

@@ -12,12 +12,11 @@ _Static_assert(SWAP_ROOM / PAGE <= PAGES && WANTED < PAGE, "all of it stands bel
 
 bool swap_may(const struct coll *c)
 {
-    const struct tutti_comm *comm = c->comm;
     enum kind kind = c->algorithm->kind;
-    return c->bytes >= SWAP_LEAST && comm->watch.size == 2 && !comm->crowded
-        && !comm->coll.devices && !c->gpu.call
-        && (kind == KIND_ALL_REDUCE || kind == KIND_ALL_GATHER || kind == KIND_ALL_TO_ALL
-            || kind == KIND_REDUCE_SCATTER);
+    bool whole = kind == KIND_ALL_REDUCE || kind == KIND_ALL_GATHER,
+         half = kind == KIND_ALL_TO_ALL || kind == KIND_REDUCE_SCATTER;    /* the rest is its own */
+    return c->bytes >= SWAP_LEAST && (whole || (half && c->bytes >= 2 * SWAP_LEAST))
+        && swap_here(c->comm) && !c->gpu.call;
 }
 
 /* Gives the block its first pages, or more of them. */
@@ -34,7 +33,8 @@ char *swap_block(struct coll *c, size_t bytes)
 {
     struct swap *h = &c->comm->coll.swap;
     int error;
-    if (h->epochs.off || c->op.claim.seq < h->from || bytes > SWAP_ROOM)
+    if ((h->epochs.off && c->bytes >= SWAP_TRIED) || c->op.claim.seq < h->from
+        || bytes > SWAP_ROOM)
         return NULL;
     if (!h->own)
         h->mine = h->own = comm_hold_bare(c->comm, SWAP_ROOM, &error);
@@ -98,7 +98,7 @@ void swap_take(struct coll *c)
 void swap_learn(struct coll *c)
 {
     struct swap *h = &c->comm->coll.swap;
-    if (!c->hands || c->lends || c->comm->watch.me == 1)
+    if (!c->hands || c->lends || c->comm->watch.me == 1 || c->bytes < SWAP_TRIED)
         return;
     if (!comm_stage_paid(c->comm)) {
         h->epochs.off = false;

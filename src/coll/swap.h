@@ -8,7 +8,8 @@
  * with bare copies, 2 ranks that write 64 KiB each and then read the other's: near 2.8 us by two
  * blocks that change hands, 3.4 in turns through 2 MiB, 9.0 through one block each; CPUs far apart
  * 5.2, 30 and 33. On a Xeon 12.9, 8.6 and 12.9. So rank 0 tries both ways when the ring in which
- * slots take turns is whole. Until then blocks change hands.
+ * slots take turns is whole. Until then blocks change hands. A contribution that has no place in
+ * the ring would have a slot of its parity, which is no faster anywhere: its block always does.
  *
  * In an operation in which both ranks give the same amount, and read all of the other's, both may
  * publish a block that changes hands. Both see whether both did. If so, each owns the block that
@@ -20,10 +21,21 @@
 
 #include "coll/coll.h"
 
-/* A smaller contribution has a slot of its parity. The largest that is eager fits into a block. */
-enum { SWAP_LEAST = TINY(EAGER_TURNS, 128), SWAP_ROOM = EAGER_TWO_BYTES };
+/* Bytes that the other rank reads. Of fewer a contribution has a slot of its parity: 1 KiB of
+   all_reduce took 1.47 times as long by blocks. From contributions of SWAP_TRIED on both ways are
+   tried. The largest that is eager fits into a block. */
+enum {
+    SWAP_LEAST = TINY(2048, 128),
+    SWAP_TRIED = TINY(EAGER_TURNS, 256),
+    SWAP_ROOM = EAGER_TWO_BYTES
+};
 
-/* True: blocks may change hands in this operation, as far as this rank knows. */
+/* True: blocks may change hands in this comm. */
+static inline bool swap_here(const struct tutti_comm *comm)
+{
+    return comm->watch.size == 2 && !comm->crowded && !comm->coll.devices;
+}
+/* True: they may in this operation, as far as this rank knows. */
 bool swap_may(const struct coll *c);
 /* The block for `bytes` bytes of this operation, populated. NULL: none is to be used, or there is
    no memory: it goes another way. */

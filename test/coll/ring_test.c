@@ -1,7 +1,7 @@
 /* ctest: timeout=300 labels=tsan */
 /* Eager operations whose slots go round in the ring: every result, of kinds and sizes mixed at
  * random; and where the data of a slot lie: inside it, also where a rank's own block has no room.
- * Between two ranks blocks may change hands instead. */
+ * Between two ranks blocks may change hands instead; below the ring's sizes they always do. */
 #include "coll/eager.h"
 #include "coll/parts.h"
 #include "coll/swap.h"
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { ALL = 2 * EAGER_BYTES, MOST = ALL / 4, CHEAP = 1 << 24, KINDS = 6 };
+enum { ALL = 2 * EAGER_BYTES, MOST = ALL / 4, CHEAP = 1 << 24, KINDS = 6, HANDED = 2048 };
 
 /* Element i of what `from` gives to `to` in operation n. */
 static uint32_t word_of(uint64_t n, int from, int to, size_t i)
@@ -55,24 +55,30 @@ static size_t wrong(int kind, const uint32_t *out, size_t count, int root, uint6
     return bad;
 }
 
+static bool changes_hands(const struct swap *hands, const char *first, const char *last)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *changes = i ? hands->theirs : hands->own;
+        if (changes && first >= changes && last <= changes + SWAP_ROOM)
+            return true;
+    }
+    return false;
+}
+
 /* What this rank has published is in a block that changes hands, or in a slot, which ends where the
  * next one may begin. */
 static bool lies_inside(const tutti_comm *world, int me, int size, size_t block)
 {
     const struct stage *s = &world->stage;
     const struct watch *w = &world->watch;
-    const struct swap *hands = &world->coll.swap;
     uint64_t at = load_relaxed64(&w->mine->arrival[world->seq & 1].payload[0]);
     const char *slot = world->world->arena.base + at, *end = s->ring + s->ring_at;
     bool edge = me == 0 || me == size - 1;
     size_t given = (size_t)(size - 1) * block, room = edge ? given : given + block;
     const char *first = slot + (me == 0 ? block : 0),
                *last = slot + (size_t)(me == size - 1 ? size - 1 : size) * block;
-    for (int i = 0; i < 2; i++) {
-        const char *changes = i ? hands->theirs : hands->own;
-        if (changes && first >= changes && last <= changes + SWAP_ROOM)
-            return size == 2;
-    }
+    if (changes_hands(&world->coll.swap, first, last))
+        return size == 2;
     return first >= s->ring && last <= s->ring + s->ring_bytes && last <= end
         && first + layout_round(room, 64) == end;
 }
@@ -104,6 +110,40 @@ static int body(tutti_comm *world, int rank)
     return 0;
 }
 
+/* Contributions below the ring's sizes, also when it is whole and blocks do not pay there. */
+static int few(tutti_comm *world, int rank)
+{
+    uint32_t in[EAGER_TURNS / 4], out[EAGER_TURNS / 4];
+    int many = team_many("TUTTI_TEST_RING", 600, 300), handed = 0;
+    uint64_t state = 23;
+    for (uint64_t n = 0; n < (uint64_t)many; n++) {
+        int kind = (int)(team_random(&state) % KINDS), root = (int)(n % 2);
+        size_t block = (512 + team_random(&state) % (EAGER_TURNS / 2 - 512)) / 4 * 4,
+               count = block / 4, given = kind == 0 ? 2 * block : block;
+        for (int to = 0; to < 2; to++)
+            for (size_t i = 0; i < count; i++)
+                in[(size_t)to * count + i] = word_of(n, rank, to, i);
+        world->coll.swap.epochs.off = n % 3 == 0 && rank == 0;
+        CHECK_IS(run(kind, in, out, count, root, world), 0);
+        CHECK_IS(wrong(kind, out, count, root, n, rank, 2), 0);
+        if (kind > 1)
+            continue;
+        const char *slot = world->world->arena.base
+            + load_relaxed64(&world->watch.mine->arrival[world->seq & 1].payload[0]);
+        bool changes = changes_hands(&world->coll.swap, slot, slot + given);
+        CHECK_IS(changes, block >= HANDED);
+        handed += changes;
+    }
+    CHECK(handed > 0);
+    return 0;
+}
+
+static void test_few(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, few), 0);
+}
+
 static void test_2(void **state)
 {
     (void)state;
@@ -125,6 +165,7 @@ static void test_4(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few),
         cmocka_unit_test(test_2),
         cmocka_unit_test(test_3),
         cmocka_unit_test(test_4),
