@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,12 +95,24 @@ static unsigned free_port(void)
     return port;
 }
 
-static int make_arguments(struct program *p, const struct job *job)
+static size_t length(char *const *vector)
 {
     size_t n = 0;
-    while (job->argv[n])
+    while (vector && vector[n])
         n++;
-    p->argv = calloc(n + 2, sizeof *p->argv);
+    return n;
+}
+
+static char **arguments_of(size_t n)
+{
+    char **room = calloc(n + 2, sizeof *room);
+    return room ? room + 1 : NULL;
+}
+
+static int make_arguments(struct program *p, const struct job *job)
+{
+    size_t n = length(job->argv);
+    p->argv = arguments_of(n + 1);
     if (!p->argv)
         return -ENOMEM;
     memcpy(p->argv, job->argv, n * sizeof *p->argv);
@@ -111,9 +124,7 @@ static int make_arguments(struct program *p, const struct job *job)
 static int make_environment(struct program *p, const struct job *job,
                             const struct program_world *world)
 {
-    size_t n = 0, room = sizeof p->own / sizeof p->own[0] + 4, own = 0;
-    while (environ && environ[n])
-        n++;
+    size_t n = length(environ), room = sizeof p->own / sizeof p->own[0] + 4, own = 0;
     p->envp = calloc(n + room, sizeof *p->envp);
     if (!p->envp)
         return -ENOMEM;
@@ -170,9 +181,35 @@ void program_for_rank(struct program *p, int rank)
     snprintf(p->argument, sizeof p->argument, "--local_rank=%d", rank);
 }
 
+/* What lies in the one program lies in the other, at the same place. */
+static void vector_copy(struct program *to, const struct program *from, char **copy,
+                        char *const *vector, size_t n)
+{
+    for (size_t i = 0; i <= n; i++) {
+        uintptr_t place = (uintptr_t)vector[i] - (uintptr_t)from;
+        copy[i] = place < sizeof *from ? (char *)to + place : vector[i];
+    }
+}
+
+int program_copy(struct program *copy, const struct program *from, int rank)
+{
+    size_t arguments = length(from->argv), variables = length(from->envp);
+    *copy = *from;
+    copy->argv = arguments_of(arguments);
+    copy->envp = calloc(variables + 1, sizeof *copy->envp);
+    if (!copy->argv || !copy->envp) {
+        program_free(copy);
+        return -ENOMEM;
+    }
+    vector_copy(copy, from, copy->argv, from->argv, arguments);
+    vector_copy(copy, from, copy->envp, from->envp, variables);
+    program_for_rank(copy, rank);
+    return 0;
+}
+
 void program_free(struct program *p)
 {
-    free(p->argv);
+    free(p->argv ? p->argv - 1 : NULL);
     free(p->envp);
     p->argv = p->envp = NULL;
 }

@@ -11,7 +11,7 @@
 
 struct program {
     char path[PATH_MAX];
-    char **argv, **envp;
+    char **argv, **envp;                              /* before argv[0] there is a free place */
     /* the places in argv and envp that differ from rank to rank */
     char rank[32], local_rank[32], role_rank[32], argument[32];
     char own[18][192];                                /* the variables that are the same for all */
@@ -24,6 +24,8 @@ int  program_find(char *path, size_t room, const char *name);
 /* Makes the argument and environment vectors. 0 or -ENOMEM. */
 int program_make(struct program *program, const struct job *job, const struct program_world *world);
 void program_for_rank(struct program *program, int rank);
+/* A rank's own vectors and texts, valid while `from` is. 0 or -ENOMEM. */
+int  program_copy(struct program *copy, const struct program *from, int rank);
 void program_free(struct program *program);
 
 #endif

@@ -1,5 +1,5 @@
-/* Job: start one rank: fork or vfork, set up the child, exec; take its report if that failed.
- * Owns: the pipe through which children report.
+/* Job: start one rank: clone, vfork or fork, its set-up, exec; take its report if that failed.
+ * Owns: the pipe through which children report; the stacks of those that borrow our memory.
  * Never: decides when to start or end ranks. */
 #ifndef TUTTI_LAUNCH_START_H
 #define TUTTI_LAUNCH_START_H
@@ -21,7 +21,8 @@ struct start {
     enum job_bind bind;
     const struct signals *signals;
     struct rlimit descriptors;       /* the limit as we found it */
-    bool few;                        /* ranks; else each borrows our memory until its exec */
+    bool few;                        /* ranks: nobody waits for an exec */
+    struct borrowed *borrowed;       /* what started ranks may still use: a list */
     bool at_terminal;                /* keys of a terminal may reach the ranks as signals */
     pid_t parent;
 };

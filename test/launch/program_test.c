@@ -69,6 +69,33 @@ static const char *value(struct program *p, const char *name)
     return got;
 }
 
+/* A rank's copy stays its own, whatever is made of the program afterwards. */
+static void copies(struct program *p)
+{
+    static struct program copy[2];
+    assert_int_equal(program_copy(&copy[0], p, 5), 0);
+    assert_int_equal(program_copy(&copy[1], p, 6), 0);
+    program_for_rank(p, 7);
+    for (int i = 0; i < 2; i++) {
+        const char *number = i ? "6" : "5";
+        size_t n = 0;
+        while (p->envp[n])
+            n++;
+        assert_string_equal(value(&copy[i], "RANK"), number);
+        assert_string_equal(value(&copy[i], "LOCAL_RANK"), number);
+        assert_string_equal(value(&copy[i], "ROLE_RANK"), number);
+        assert_string_equal(copy[i].argv[2], i ? "--local_rank=6" : "--local_rank=5");
+        assert_string_equal(copy[i].path, p->path);
+        assert_null(copy[i].argv[3]);
+        assert_null(copy[i].envp[n]);
+        for (size_t v = 0; v + 3 < n; v++)
+            assert_string_equal(copy[i].envp[v], p->envp[v]);
+        copy[i].argv[-1] = copy[i].path;                     /* the free place */
+        program_free(&copy[i]);
+    }
+    assert_string_equal(value(p, "RANK"), "7");
+}
+
 static void test_vectors(void **state)
 {
     static struct program p;
@@ -108,6 +135,7 @@ static void test_vectors(void **state)
     assert_string_equal(value(&p, "TORCHELASTIC_RUN_ID"), "run-1-2-3");
     assert_string_equal(value(&p, "GROUP_WORLD_SIZE"), "1");
     assert_string_equal(value(&p, "ROLE_WORLD_SIZE"), "4");
+    copies(&p);
     program_free(&p);
     job.local_rank_arg = false;
     assert_int_equal(program_make(&p, &job, &world), 0);
