@@ -191,6 +191,13 @@ static inline char *coll_place(const struct tutti_comm *comm, uint64_t at, size_
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes);                 /* at this offset */
 /* at what p published in payload[0] */
 char *coll_peer(const struct coll *c, uint32_t p, size_t bytes);
+/* Before the other's slot is read: once in a comm, pages of its ring are mapped ahead. */
+static inline void coll_look(const struct coll *c, const char *slot)
+{
+    if (c->bytes >= EAGER_CHUNK && c->comm->world->flags & TUTTI_AHEAD && !c->comm->stage.looked
+        && c->comm->watch.size == 2 && c->hands != HANDS_PUBLISHED)
+        comm_stage_look(c->comm, slot);
+}
 /* Publishes this rank's staging before it arrives; with the factor, and with the count where the
  * fingerprint holds a hash of it. */
 void coll_publish(struct coll *c, const char *at);

@@ -176,6 +176,7 @@ int eager_fold(struct coll *c)
     swap_take(c);
     if (!eager_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
         return -EPROTO;
+    coll_look(c, from[size > 1 && !c->comm->watch.me]);
     size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0,
            done = c->early ? c->early / c->width : 0;
     if (first)
@@ -221,6 +222,7 @@ static inline int eager_take_from(struct coll *c, uint32_t p)
     const char *slot = eager_theirs(c->comm, c->op.claim.seq, p, c->bytes);
     if (!slot)
         return -EPROTO;
+    coll_look(c, slot);
     coll_copy_out(c, (char *)c->recv + p * c->even.step + c->early, slot + c->even.at + c->early,
                   c->even.takes - c->early);
     return 0;

@@ -95,6 +95,7 @@ void early_take(struct coll *c)
         if (there > c->early) {
             if (!slot && !(slot = early_slot(c, peer)))
                 return;
+            coll_look(c, slot);
             early_some(c, slot, c->early, there - c->early);
             c->early = there;
             idle = 0;

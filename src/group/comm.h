@@ -114,6 +114,7 @@ struct stage {
     size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
     bool asked, ahead;                 /* TUTTI_AHEAD: the ring was asked for, and came, whole */
+    bool looked;                       /* the same: the other's ring has been mapped here */
     size_t pipeline_slot;              /* bytes of a slot of the pipeline */
     uint32_t pipeline_there[PIPELINE_SLOTS];     /* bytes of each slot whose pages are there */
     bool pipeline_whole;               /* all its pages are there */
@@ -311,6 +312,9 @@ static inline bool comm_stage_paid(const struct tutti_comm *comm)
     const struct stage *s = &comm->stage;
     return s->ring_bytes >= EAGER_MOST && (!s->ahead || fresh_may(&s->fresh, EAGER_MOST / 4096));
 }
+/* Between two ranks: maps the other's ring here, which lies around `slot`, where it was asked for
+   whole, too. Once. */
+void comm_stage_look(struct tutti_comm *comm, const char *slot);
 /* A contribution of so many bytes pays for pages of the ring, whichever way it goes. */
 void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,

@@ -301,6 +301,16 @@ void comm_stage_earn(struct tutti_comm *comm, size_t bytes)
         fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);
 }
 
+/* Without it each 64 KiB of the first time round cost a fault: broadcast of 16 KiB took 2.8 us in
+ * place of 2.0. A ring begins where 2 MiB do, if its span has such a place. */
+void comm_stage_look(struct tutti_comm *comm, const char *slot)
+{
+    const struct arena *arena = &comm->world->arena;
+    uint64_t at = (uint64_t)(slot - arena->base) / EAGER_MOST * EAGER_MOST;
+    comm->stage.looked = true;
+    memory_look(arena->base + at, arena->bytes - at < EAGER_MOST ? arena->bytes - at : EAGER_MOST);
+}
+
 int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot)
 {
     struct stage *stage = &comm->stage;

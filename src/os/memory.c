@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* Newer than some headers we are built with; the kernel never changes these numbers. */
-enum { NOEXEC_SEAL = 0x0008, POPULATE_WRITE = 23, NO_ADVICE = 0x7ffe };
+enum { NOEXEC_SEAL = 0x0008, POPULATE_READ = 22, POPULATE_WRITE = 23, NO_ADVICE = 0x7ffe };
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -267,6 +267,24 @@ int memory_populate(void *at, size_t bytes)
     }
     errno = before;
     return error;
+}
+
+void memory_look(const void *at, size_t bytes)
+{
+    enum { MOST = (2 << 20) / 4096 };
+    unsigned char there[MOST];
+    int before = errno;
+    size_t page = memory_page(), first = ((uintptr_t)at + page - 1) / page,
+           end = ((uintptr_t)at + bytes) / page, n = end > first ? end - first : 0;
+    n = n < MOST ? n : MOST;
+    if (n && mincore((void *)(first * page), n * page, there) == 0)
+        for (size_t i = 0, last; i < n; i = last + 1) {
+            for (last = i; last < n && there[last] & 1;)
+                last++;
+            if (last > i && madvise((void *)((first + i) * page), (last - i) * page, POPULATE_READ))
+                break;
+        }
+    errno = before;
 }
 
 int memory_release(int fd, void *base, void *at, size_t bytes)

@@ -34,6 +34,10 @@ void memory_dump(void *at, uint64_t bytes);           /* puts the memory back in
    -EFAULT … By MADV_POPULATE_WRITE; before Linux 5.14 by an exchange of a word of each page for
    itself. */
 int memory_populate(void *at, size_t bytes);
+/* Maps for reading those whole pages of [at, at + bytes) that are present, up to 2 MiB of them, and
+   makes none: who reads them first has no faults there. A hint: systems without the advice do
+   nothing. */
+void memory_look(const void *at, size_t bytes);
 /* Least bytes for huge pages: a smaller range has few whole ones in it. */
 enum { MEMORY_HUGE_PAGE = 2 << 20, MEMORY_HUGE_FROM = 2 * MEMORY_HUGE_PAGE };
 /* The same with huge pages for each whole one, if the system allows. number: of the first huge

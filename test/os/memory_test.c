@@ -28,7 +28,7 @@
 
 #include <cmocka.h>
 
-enum { ADVICE_POPULATE_WRITE = 23 };
+enum { ADVICE_POPULATE_READ = 22, ADVICE_POPULATE_WRITE = 23 };
 
 static const uint64_t size = (uint64_t)5 << 20;
 
@@ -282,6 +282,41 @@ static void test_populated_pages_are_there(void **state)
     assert_int_equal(child_run(populates, NULL), 0);
 }
 
+/* Of reading the first byte of every second page. Without a sanitizer, whose shadow of them has
+ * faults of its own. */
+__attribute__((no_sanitize("address"))) static long faults_of(const volatile char *at, size_t pages,
+                                                              size_t page, int *marked)
+{
+    struct rusage before, after;
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    for (size_t i = 0; i < pages; i += 2)
+        *marked += at[i * page] == 'k';
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* Pages that another mapping has made are read without a fault, and no more are made. */
+static void test_looked_at_pages_have_no_faults(void **state)
+{
+    (void)state;
+    int error, fd = memory_create(size);
+    char *made = memory_map(fd, size, &error), *at = memory_map(fd, size, &error);
+    size_t page = memory_page();
+    int there = 0;
+    assert_true(made && at);
+    if (madvise(made, 0, ADVICE_POPULATE_READ) != 0)
+        skip_because("the system has no MADV_POPULATE_READ");
+    for (size_t i = 0; i < 64; i += 2)
+        made[i * page] = 'k';
+    memory_look(at, 64 * page);
+    assert_int_equal(present(at, 64), 32);
+    assert_int_equal(faults_of(at, 64, page, &there), 0);
+    assert_int_equal(there, 32);
+    memory_unmap(at, size);
+    memory_unmap(made, size);
+    close(fd);
+}
+
 static int populates_by_touch(void *arg)
 {
     if (child_forbid(SYS_madvise, 2, ADVICE_POPULATE_WRITE, EINVAL) != 0)
@@ -469,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_a_mapping_that_cannot_be),
         cmocka_unit_test(test_only_a_chosen_stretch_is_dumped),
         cmocka_unit_test(test_populated_pages_are_there),
+        cmocka_unit_test(test_looked_at_pages_have_no_faults),
         cmocka_unit_test(test_old_kernels_are_touched),
         cmocka_unit_test(test_populate_says_what_is_wrong),
         cmocka_unit_test(test_released_pages_are_zero_and_gone),
