@@ -8,6 +8,7 @@
  *                              that it finds many of them at once
  *   actor lose RANK HOW        RANK ends by HOW (kill, abort, exit, _exit), the others meet its
  *                              absence and exit with 1, however long it takes: they ignore SIGTERM
+ *   actor miss RANK HOW        as lose, but RANK ends when all others have begun the barrier
  *   actor shrink RANK HOW      as lose, but the others shrink, meet once more and exit with 0
  *   actor differ RANK HOW      three collectives and a message; then all but RANK all_reduce. It
  *                              calls last, by HOW: kind (a barrier), size, type, missing (nothing,
@@ -119,6 +120,28 @@ static int play_lose(int rank, const char *how, size_t memory)
     int error = tutti_barrier(world, NULL);
     free(held);
     return error < 0 ? stop(world) : 0;
+}
+
+/* It ends when all others have begun a barrier. */
+static int play_miss(int rank, const char *how)
+{
+    tutti_comm *world;
+    tutti_work *work;
+    char key[16], there;
+    size_t length = sizeof there;
+    if (tutti_init(&world, NULL) < 0) return stop(NULL);
+    if (tutti_barrier(world, NULL) < 0) return stop(world);
+    if (tutti_rank(world) == rank) {
+        for (int r = 0; r < tutti_size(world); r++) {
+            snprintf(key, sizeof key, "%d", r);
+            if (r != rank && tutti_get(key, &there, &length, world, NULL) < 0) return stop(world);
+        }
+        end_by(how);
+    }
+    if (tutti_barrier(world, &(tutti_call){ .work = &work }) < 0) return stop(world);
+    snprintf(key, sizeof key, "%d", tutti_rank(world));
+    if (tutti_set(key, "", 1, world) < 0 || tutti_wait(work, 0) < 0) return stop(world);
+    return 0;
 }
 
 static int play_shrink(int rank, const char *how)
@@ -334,6 +357,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "turns") && argc > 2) return play_turns(atoi(argv[2]));
     if (!strcmp(what, "scatter") && argc > 2) return play_scatter(atoi(argv[2]));
     if (!strcmp(what, "lose") && argc > 3) return play_lose(atoi(argv[2]), argv[3], 0);
+    if (!strcmp(what, "miss") && argc > 3) return play_miss(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "shrink") && argc > 3) return play_shrink(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "differ") && argc > 3) return play_differ(atoi(argv[2]), argv[3]);
     if (!strcmp(what, "stall") && argc > 3) return play_stall(atoi(argv[2]), argv[3]);
