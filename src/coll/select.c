@@ -19,7 +19,7 @@ const char select_default[] =
     "all_gather:-88=inline,-64k=eager,-inf=pipelined;all_gather_v:-64k=eager,-inf=pipelined;"
     "gather:-88=inline,-64k=eager,-inf=pipelined;gather_v:-inf=pipelined;"
     "scatter:-88=inline,-128k=eager,-inf=pipelined;"
-    "scatter/crowded:-88=inline,-64k=eager,-2m=pipelined,-inf=direct;scatter_v:-inf=pipelined;"
+    "scatter/crowded:-88=inline,-256k=eager,-2m=pipelined,-inf=direct;scatter_v:-inf=pipelined;"
     "all_to_all:-88=inline,-128k=eager,-inf=pipelined;all_to_all_v:-inf=pipelined;"
     "scan:-88=inline,-64k=eager,-inf=pipelined;exscan:-88=inline,-64k=eager,-inf=pipelined;"
     "same:-inf=inline;"

@@ -42,7 +42,8 @@ static void the_default(void **state)
     CHOSEN(KIND_ALL_REDUCE, false, 65536, "eager");
     /* not everybody folds everything on CPUs that are shared */
     CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");
-    CHOSEN(KIND_SCATTER, true, 65536, "eager");
+    CHOSEN(KIND_SCATTER, true, 262144, "eager");
+    CHOSEN(KIND_SCATTER, true, 262145, "pipelined");
     CHOSEN(KIND_SCATTER, false, 131072, "eager");
     CHOSEN(KIND_SCATTER, false, 131073, "pipelined");
     CHOSEN(KIND_SCATTER, true, 2 << 20, "pipelined");
