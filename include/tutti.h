@@ -125,11 +125,11 @@
  * CAVEATS: what can still go wrong, and what to do
  *
  *  - All ranks can write the arena. A rank with a wild pointer may write over it. Numbers, offsets
- *    and lengths that make no sense end the others' calls in -EIO or -EPROTO. A payload, a key or a
- *    count that still makes sense is believed. A lock of the C library that was written over can
- *    hold up its users for 30 s, or crash them. A rank that writes over all its own words, also
- *    over what it has read of others' buffers, and then does nothing more, can let the others wait
- *    as long as it lives. Find the wild pointer. TUTTI_VERIFY=1 says which results differ.
+ *    and lengths that make no sense end the others' calls in -EIO. A payload, a key or a count
+ *    that still makes sense is believed. A lock of the C library that was written over can hold up
+ *    its users for 30 s, or crash them. A rank that writes over all its own words, also over what
+ *    it has read of others' buffers, and then does nothing more, can let the others wait as long
+ *    as it lives. Find the wild pointer. TUTTI_VERIFY=1 says which results differ.
  *  - A rank that is stopped (SIGSTOP, a debugger) is alive. The others wait until their deadline,
  *    or for ever if there is none. Set one. Time in which the waiter itself did not run (stopped,
  *    suspended, starved of its CPU) is not counted. On a machine that is overloaded many times
@@ -703,7 +703,7 @@ uint64_t tutti_seed(uint64_t base, const tutti_comm *);
  *     -EAGAIN      with TUTTI_TRY, and of put with TUTTI_QUEUE_REFUSE
  *     -ETIMEDOUT   the deadline passed
  *     -EINTR       the interrupt function said stop; the queue stays whole
- *     -EPROTO      the arena has been written over */
+ *     -EIO         the arena has been written over */
 
 /* Options of tutti_queue_create, the same on all ranks. A field that is 0 means its default. */
 typedef struct tutti_queue_options {

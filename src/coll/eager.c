@@ -4,6 +4,7 @@
 #include "coll/eager.h"
 
 #include "base/copy.h"
+#include "base/error.h"
 #include "coll/early.h"
 #include "coll/swap.h"
 #include "coll/parts.h"
@@ -175,7 +176,7 @@ int eager_fold(struct coll *c)
     uint32_t size = c->comm->watch.size;
     swap_take(c);
     if (!eager_sources(c->comm, c->op.claim.seq, c->send, c->bytes, from))
-        return -EPROTO;
+        return DAMAGED;
     coll_look(c, from[size > 1 && !c->comm->watch.me]);
     size_t first = c->lends ? c->count / size / LINE * LINE * c->comm->watch.me : 0,
            done = c->early ? c->early / c->width : 0;
@@ -221,7 +222,7 @@ static inline int eager_take_from(struct coll *c, uint32_t p)
 {
     const char *slot = eager_theirs(c->comm, c->op.claim.seq, p, c->bytes);
     if (!slot)
-        return -EPROTO;
+        return DAMAGED;
     coll_look(c, slot);
     coll_copy_out(c, (char *)c->recv + p * c->even.step + c->early, slot + c->even.at + c->early,
                   c->even.takes - c->early);
@@ -270,7 +271,7 @@ int eager_take_folded(struct coll *c)
             ? c->send
             : eager_theirs(c->comm, c->op.claim.seq, p, c->bytes);
         if (!slot)
-            return -EPROTO;
+            return DAMAGED;
         from[p] = slot + even->at;
     }
     coll_fold(c, c->recv, from, even->end, c->count);

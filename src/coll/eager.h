@@ -16,7 +16,7 @@ int eager_put_parts(struct coll *c);          /* all blocks that this rank gives
 int eager_put_lists(struct coll *c);          /* the same by lists, packed */
 int eager_put_nothing(struct coll *c);
 int eager_put_to_root(struct coll *c);               /* eager_put; at c->root nothing */
-/* After the gate. 0, or -EPROTO: a peer's slot is outside the arena. */
+/* After the gate. 0, or DAMAGED: a peer's slot is outside the arena. */
 int eager_fold(struct coll *c);                      /* the slots of all into c->recv */
 int eager_fold_at_root(struct coll *c);              /* the same at c->root; nothing elsewhere */
 int eager_take(struct coll *c);     /* the blocks for this rank, as c->even says */
@@ -78,7 +78,7 @@ static inline void eager_own(struct tutti_comm *comm, uint64_t seq)
 /* True: there is a slot, so eager_store cannot fail. */
 bool eager_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes);
 void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes);
-/* False: -EPROTO. */
+/* False: DAMAGED. */
 bool eager_sources(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes,
                    const void **from);
 

@@ -1,8 +1,9 @@
 /* All_reduce of several buffers as one operation. The buffers are one vector: they lie one behind
  * the other in the slot and in the pipelines. That takes one wait, and one round trip of the
  * pipelines, for all of them. All ranks have the same list of counts, by fingerprint. */
-#include "coll/eager.h"
+#include "base/error.h"
 #include "coll/algorithms.h"
+#include "coll/eager.h"
 
 #include <errno.h>
 
@@ -28,7 +29,7 @@ int many_eager_after(struct coll *c)
     for (uint32_t p = 0; p < w->size; p++) {
         slot[p] = p == w->me ? NULL : coll_peer(c, p, c->bytes);
         if (p != w->me && !slot[p] && c->bytes)
-            return -EPROTO;
+            return DAMAGED;
     }
     for (int i = 0; i < c->lists.n && c->bytes; i++) {
         const void *from[RANKS_MAX];

@@ -24,6 +24,7 @@
  * In place in the arena: only I read my piece of p's buffer, and p writes there only after I have
  * folded it. */
 #include "coll/pipeline.h"
+#include "base/error.h"
 #include "coll/pipeline_swap.h"
 #include "coll/zero_copy.h"
 #include "coll/nontemporal.h"
@@ -217,7 +218,7 @@ static int reduce_source(const struct coll *c, uint32_t p, int which, struct chu
     source->slot = pipeline
         ? pipeline_slot(pipeline, c, round) + part * c->pipeline.piece * c->width
         : NULL;
-    return pipeline ? 0 : -EPROTO;
+    return pipeline ? 0 : DAMAGED;
 }
 
 /* The address where the CPU reads a run of p's. Private memory of p is first read into p's stretch
@@ -231,7 +232,7 @@ static int reduce_from(struct coll *c, uint32_t p, const struct source *source,
         return cma_read(c, p, cma_stretch(c, p), lies, run->count * c->width);
     }
     *at = source->slot ? source->slot + done * c->width : coll_at(c, lies, run->count * c->width);
-    return *at ? DONE : -EPROTO;
+    return *at ? DONE : DAMAGED;
 }
 
 static int reduce_fold(struct coll *c, bool wants)
@@ -247,7 +248,7 @@ static int reduce_fold(struct coll *c, bool wants)
         if (p != w->me
             && reduce_source(c, p, 0, chunk, reduce_said(c, c->pipeline.fold), w->me, &source[p])
                 < 0)
-            return -EPROTO;
+            return DAMAGED;
     struct reduce_side recvs = reduce_side(c, w->me, 1);
     bool lies = reduce_lies(c, &recvs, chunk);
     size_t most = c->cma.may == CMA_YES ? cma_stretch_bytes(c) / c->width : SIZE_MAX;
@@ -295,7 +296,7 @@ static int reduce_hand_out(struct coll *c, bool wants)
         if (chunk.count
             && reduce_source(c, p, 1, chunk, reduce_said(c, c->pipeline.taking), w->size, &source)
                 < 0)
-            return -EPROTO;
+            return DAMAGED;
         for (size_t done = 0; done < chunk.count;) {
             struct reduce_run run = reduce_run(c, chunk.first + done, chunk.count - done);
             uint64_t at = source.slot ? 0 : reduce_at(c, &source.side, &run);
@@ -303,7 +304,7 @@ static int reduce_hand_out(struct coll *c, bool wants)
                                            : coll_at(c, at, run.count * c->width);
             int r = cma_is(at) ? cma_read(c, p, run.recv, at, run.count * c->width)
                 : from ? DONE
-                : -EPROTO;
+                : DAMAGED;
             if (r != DONE)
                 return r;
             if (from)

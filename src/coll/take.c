@@ -2,6 +2,7 @@
  * folds it. */
 #include "coll/take.h"
 
+#include "base/error.h"
 #include "coll/cma.h"
 #include "coll/parts.h"
 
@@ -28,7 +29,7 @@ static int take_fold(struct coll *c, take_at_fn *at, size_t first, size_t n, cha
             : at(c, p, first, n);
         int r = spot.far ? cma_read(c, p, cma_stretch(c, p), spot.far, n * c->width)
             : spot.at ? DONE
-            : -EPROTO;
+            : DAMAGED;
         if (r != DONE)
             return r;
         from[p] = spot.far ? cma_stretch(c, p) : spot.at;
@@ -73,7 +74,7 @@ int take_all(struct coll *c, take_at_fn *at, size_t first, size_t n, char *scrat
         struct spot spot = kept ? (struct spot){ parts_send(c, me) + first * c->width, 0 }
                                 : at(c, p, first, some);
         char *to = parts_recv(c, p) + first * c->width;
-        int r = spot.far ? cma_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : -EPROTO;
+        int r = spot.far ? cma_read(c, p, to, spot.far, some * c->width) : spot.at ? DONE : DAMAGED;
         if (r != DONE)
             return r;
         if (!spot.far)

@@ -11,7 +11,7 @@
 void take_own(struct coll *c);
 
 /* Where elements of p's lie. at: in this process's reach. at NULL: `far`, in p's private memory
- * (coll/cma.h). Both empty: outside the arena, -EPROTO. */
+ * (coll/cma.h). Both empty: outside the arena, DAMAGED. */
 struct spot { const char *at; uint64_t far; };
 
 /* Takes elements [first, first + n) of every block for this rank; n is cut to each block's end.

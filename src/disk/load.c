@@ -4,6 +4,7 @@
  * Each rank opens the file itself: to pass a descriptor would save one system call and cost a
  * meeting. The ranks compare whether it is the same file. */
 #include "disk/call.h"
+#include "base/error.h"
 #include "disk/loaded.h"
 #include "group/place.h"
 
@@ -61,7 +62,7 @@ static int load_read(struct coll *c, uint64_t *outcome)
     if (!d->begun) {
         uint64_t at = disk_said(c, 0, DISK_AT), size = disk_said(c, 0, DISK_BYTES);
         if (at && !loaded_there(c->comm->world, at, size))
-            return -EIO;                             /* the word was written over */
+            return DAMAGED;                          /* the word was written over */
         d->at = at;
         d->size = size;
         if (disk_failed_start(c) >= 0) {

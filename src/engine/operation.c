@@ -105,13 +105,13 @@ static __attribute__((noinline, cold)) void operation_explain(struct coll *c, in
                      arena_site_text(w->arena, c->op.site));
     else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN)
              && !operation_device_failed(c, result)) {
-        if (result == -EPROTO || result == -EIO)
+        if (result == DAMAGED)
             comm_explain(comm,
                          "%s at %s: what another rank has left in the arena cannot be true: "
                          "somebody has written over it",
                          kind_name(fingerprint_kind(c->op.claim.descriptor)),
                          arena_site_text(w->arena, c->op.site));
-        operation_pass_on(c, result);
+        operation_pass_on(c, error_told(result));
     }
 }
 
@@ -128,6 +128,7 @@ int operation_end(struct coll *c, int result)
         : began + (uint64_t)c->op.pauses * w->pause_ticks;
     if (result < 0)
         operation_explain(c, result);
+    result = error_told(result);
     journal_end_by(w, result, ended, exact);
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (c->bytes)

@@ -5,7 +5,6 @@
  * learned from when the messages came (sync/wait). */
 #include "feed/feed.h"
 
-#include "base/error.h"
 #include "group/exchange.h"
 #include "os/caller.h"
 #include "os/memory.h"
@@ -78,7 +77,7 @@ int feed_damaged(struct tutti_queue *q, const struct feed_call *call)
     feed_report(q, call, &t);
     text_add(&t, "what stands in the queue cannot be true: somebody has written over it\n");
     comm_show(q->comm, &t);
-    return -EPROTO;
+    return -EIO;
 }
 
 static int feed_stopped(struct tutti_queue *q)
@@ -342,10 +341,11 @@ static int feed_hear(struct tutti_queue *q, struct tutti_comm *parent, uint64_t 
         uint64_t said = exchanged(comm, seq, p, 1);
         int error = (int)(said >> 32);
         if (error) {
+            int r = error > 0 && error < 4096 ? -error : -EIO;
             comm_explain(parent, "queue_create: rank %u has no memory for the queue: %s", p,
-                         error == ENOSPC ? "its span is full; raise TUTTI_SPAN_BYTES"
-                                         : error_system(error));
-            return error < 4096 ? -error : -EIO;
+                         r == -ENOSPC ? "its span is full; raise TUTTI_SPAN_BYTES"
+                                      : comm_reason(r));
+            return r;
         }
         if ((uint32_t)said != (uint32_t)feed_asked(q, 0)) {
             comm_explain(parent, "queue_create: rank %u gave another writer or other options", p);
@@ -354,8 +354,9 @@ static int feed_hear(struct tutti_queue *q, struct tutti_comm *parent, uint64_t 
         place = p == q->writer ? exchanged(comm, seq, p, 0) : place;
     }
     if (place < arena->header->spans_at || place > arena->bytes || bytes > arena->bytes - place) {
-        comm_explain(parent, "queue_create: the writer's memory does not lie in the arena");
-        return -EPROTO;
+        comm_explain(parent, "queue_create: the writer's memory does not lie in the arena: %s",
+                     comm_reason(-EIO));
+        return -EIO;
     }
     feed_place(q, arena->base + place);
     return 0;

@@ -250,7 +250,7 @@ void feed_report(struct tutti_queue *q, const struct feed_call *call, struct tex
 int  feed_late(struct tutti_queue *q, const struct feed_call *call, const struct feed_wait *wait);
 /* The other side is dead or gone. Returns -EOWNERDEAD. */
 int  feed_gone(struct tutti_queue *q, const struct feed_call *call, uint32_t peer);
-/* What stands in the arena cannot be true. Returns -EPROTO. */
+/* What stands in the arena cannot be true. Returns -EIO. */
 int  feed_damaged(struct tutti_queue *q, const struct feed_call *call);
 static inline void feed_count(shared64 *figure, uint64_t more)
 {

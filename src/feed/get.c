@@ -5,6 +5,7 @@
 #include "feed/feed.h"
 
 #include "base/copy.h"
+#include "base/error.h"
 #include "os/caller.h"
 
 #include <errno.h>
@@ -168,7 +169,7 @@ static int lent_find(struct tutti_queue *q, const struct feed_record *record, ui
     uint64_t place;
     memcpy(&place, record->data, sizeof place);
     if (place < arena->header->spans_at || place > arena->bytes || bytes > arena->bytes - place)
-        return -EPROTO;
+        return DAMAGED;
     part_drop(q);
     *f = (struct front){ arena->base + place, bytes, end, false };
     return 0;

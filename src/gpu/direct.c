@@ -10,6 +10,7 @@
 #include "gpu/direct.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "coll/parts.h"
 #include "coll/pipeline.h"
 #include "coll/select.h"
@@ -80,7 +81,7 @@ int direct_take(struct coll *c, uint32_t p, const struct lent *lent, size_t leas
     struct ipc_import_at where = { gpu_api(gpu), gpu_context(gpu), gpu_ordinal(gpu) };
     if (lent->length < least) {
         text_add(why, "it lends less than the operation needs");
-        return -EPROTO;
+        return DAMAGED;
     }
     int r = ipc_import_take(ipc_import_of(c), &where, watch_world_rank(&c->comm->watch, p), lent,
                             at, why);
@@ -150,7 +151,7 @@ static int open_peer(struct coll *c, uint32_t p, struct text *why)
     const struct card *card = direct_card(c, p);
     if (!card) {
         text_add(why, "its card is not there");
-        return -EPROTO;
+        return DAMAGED;
     }
     if (!reads(c, p))
         return 0;

@@ -15,6 +15,7 @@
  * if the driver finds that very buffer there. */
 #include "gpu/ipc_import.h"
 
+#include "base/error.h"
 #include "gpu/calm.h"
 #include "gpu/descriptors.h"
 #include "gpu/loan.h"
@@ -100,7 +101,7 @@ static const struct refused_open *refused_find(const struct ipc_import *h, uint3
  * died, or only this message is wrong. */
 static bool is_lasting(int r)
 {
-    return r != -ENOMEM && r != -EIO && r != -EPROTO && r != -EBUSY && r != -EAGAIN;
+    return r != -ENOMEM && r != -EIO && r != DAMAGED && r != -EBUSY && r != -EAGAIN;
 }
 
 static void refuse(struct ipc_import *h, uint32_t owner, uint64_t buffer, bool way,
@@ -218,7 +219,7 @@ static int open_own(const struct ipc_import_at *where, const struct lent *lent, 
     if ((p.memory != DRIVER_DEVICE && p.memory != DRIVER_MANAGED) || p.buffer != lent->buffer
         || p.base != lent->base || p.bytes != lent->bytes) {
         text_add(why, "no such buffer is in this process");
-        return -EPROTO;
+        return DAMAGED;
     }
     *at = p.base;
     if (p.device == where->device || p.memory == DRIVER_MANAGED)
@@ -255,7 +256,7 @@ static int open_legacy(struct ipc_import *h, const struct ipc_import_at *where, 
     if (error)
         return driver_failed(where->call, "cuMemGetAddressRange", error, why);
     text_add(why, "its owner says it is longer than it is");
-    return -EPROTO;
+    return DAMAGED;
 }
 
 static int open_descriptor(struct ipc_import *h, const struct ipc_import_at *where, uint32_t owner,
@@ -369,7 +370,7 @@ static int take(struct ipc_import *h, const struct ipc_import_at *where, uint32_
     if (!loan || lent->offset > lent->bytes || lent->length > lent->bytes - lent->offset
         || lent->base + lent->bytes < lent->base) {
         text_add(why, "what is said of it cannot be true");
-        return -EPROTO;
+        return DAMAGED;
     }
     const struct refused_open *refused = refused_find(h, owner, lent->buffer);
     if (refused) {

@@ -31,7 +31,7 @@ struct ipc_import_at { const struct cuda_api *call; CUcontext context; int devic
 /* Opens what the rank in seat `owner` lends, unless it is open. *at: the address, here, of the
    call's part of it, until ipc_import_give with the same owner and buffer. The driver has confirmed
    the number of bytes. 0. -ENOTSUP: it cannot be opened here, or could not be closed, and is not
-   tried again for this buffer. -ECANCELED: its owner has called it back. -EPROTO: what is said of
+   tried again for this buffer. -ECANCELED: its owner has called it back. DAMAGED: what is said of
    it cannot be true. -EBUSY: it is in use here in another manner. Else CUDA's. */
 int ipc_import_take(struct ipc_import *handles, const struct ipc_import_at *where, uint32_t owner,
                     const struct lent *lent, CUdeviceptr *at, struct text *why);

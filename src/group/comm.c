@@ -2,6 +2,7 @@
  * needs no memory to be explained. */
 #include "group/comm.h"
 
+#include "base/error.h"
 #include "base/tiny.h"
 #include "group/directory.h"
 #include "os/memory.h"
@@ -256,4 +257,11 @@ void comm_explain(struct tutti_comm *comm, const char *format, ...)
     va_end(args);
     t.used = n < 0 ? 0 : (size_t)n < sizeof room ? (size_t)n : sizeof room - 1;
     comm_show(comm, &t);
+}
+
+const char *comm_reason(int error)
+{
+    return error == -ENOSPC ? "too many comms are open; free some"
+        : error == -EIO     ? "somebody has written over the arena"
+                            : error_system(error);
 }

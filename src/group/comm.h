@@ -361,6 +361,9 @@ static inline uint64_t comm_earns(const struct tutti_comm *comm, size_t bytes)
 void comm_show(struct tutti_comm *comm, const struct text *t);
 /* Copies the report. Returns `numbered` as it was then: the report is of no older operation. */
 uint64_t comm_read(const struct tutti_comm *comm, char into[static REPORT_TEXT]);
+/* Why a comm, or what belongs to one, could not be made: the system's sentence, but -ENOSPC is that
+ * there are too many comms, and -EIO that somebody has written over the arena. Immortal. */
+const char *comm_reason(int error);
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format,
                                                         ...);
 

@@ -21,11 +21,6 @@ struct making {
     uint64_t list, nth;
 };
 
-static const char *create_reason(int error)
-{
-    return error == -ENOSPC ? "too many comms are open; free some" : error_system(error);
-}
-
 /* *nth: the number of this creation among those of the same list on this parent. -ENOMEM: it cannot
  * be counted; this rank declines, and the decline counts it. */
 static int creation_count(struct tutti_comm *parent, uint64_t list, uint64_t *nth)
@@ -58,9 +53,9 @@ static void create_decline(const struct making *m, struct slot *slot, uint32_t m
     struct watch *w = &m->parent->watch;
     if (slot)
         fetch_or32(&arena_member(slot, mine)->quit, QUIT_OVER);      /* E7 release */
-    comm_explain(m->parent, "comm_create: %s", create_reason(error));
+    comm_explain(m->parent, "comm_create: %s", comm_reason(error));
     if (!decline_say(m->parent, m->list, m->nth, error, slot != NULL)) {
-        comm_give_up(m->parent, create_reason(error));
+        comm_give_up(m->parent, comm_reason(error));
         return;
     }
     fetch_add32(&w->slot->news, 1);                                  /* E7 release */
@@ -87,7 +82,7 @@ static bool making_ended(struct beyond *beyond)
         bool came = load_acquire64(&watch_arrival(made, i, m->made->seq)->seq) >= m->made->seq;
         if (error)
             text_add(&why, "rank %u of %s could not make its comm: %s", p, parent->name,
-                     create_reason(error));
+                     comm_reason(error));
         else if (!came && (quit & (QUIT_FREED | QUIT_LEFT)))
             text_add(&why, "rank %u of %s has freed that comm, or left, and cannot come", p,
                      parent->name);
@@ -139,7 +134,7 @@ static int making_failed(const struct making *m, int r)
     char room[REPORT_TEXT];
     if (declined) {
         comm_explain(m->parent, "comm_create: rank %u could not make its comm: %s", who,
-                     create_reason(declined));
+                     comm_reason(declined));
         return declined;
     }
     comm_read(m->made, room);

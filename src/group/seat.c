@@ -44,7 +44,7 @@ int seat_take(const struct arena *arena, uint32_t rank, const struct seat_card *
     if (error) {
         text_add(why, "the mark of rank %u cannot be held: the arena is damaged", rank);
         store_release32(&seat->state, SEAT_LEFT);              /* E11 release */
-        return error;
+        return -EIO;
     }
     seat_fill(seat, card);
     store_release32(&seat->state, SEAT_JOINED);                /* E11 release */

@@ -11,7 +11,6 @@
 #include "group/agree.h"
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "group/directory.h"
 #include "watch/journal.h"
 #include "watch/verdict.h"
@@ -124,7 +123,7 @@ static int shrink_failed(struct agreement *a, struct decision d)
     struct text t = TEXT_IN(room);
     text_clear(&t);
     text_add(&t, "comm_shrink: rank %u could not make the new comm: %s\n", d.value & 0xffff,
-             error == -ENOSPC ? "too many comms are open; free some" : error_text(error));
+             comm_reason(error));
     agree_report(a, &t);
     comm_show(a->comm, &t);
     return error;
@@ -174,7 +173,10 @@ int comm_shrink(struct tutti_comm *old, uint32_t site, struct tutti_comm **comm)
     r = GO_ROUND;
     for (uint32_t rounds = 0; r == GO_ROUND && rounds <= size; rounds++)     /* each loses a rank */
         r = shrink_round(&s, error);
-    r = r == GO_ROUND ? -EIO : r;
+    if (r == GO_ROUND) {                /* more ranks died than there are */
+        r = -EIO;
+        comm_explain(old, "comm_shrink: %s", comm_reason(r));
+    }
     if (r == 0) {
         comm_inherit(s.made, old);
         *comm = s.made;

@@ -93,7 +93,7 @@ int comm_split(struct tutti_comm *parent, uint32_t site, int color, int key,
         if (error) {
             r = error < 4096 ? -(int)error : -EIO;
             comm_explain(parent, "comm_split: rank %u could not make its comm: %s", p,
-                         r == -ENOSPC ? "too many comms are open; free some" : strerror(-r));
+                         comm_reason(r));
         }
     }
     if (r < 0 && made) {

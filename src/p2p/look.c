@@ -4,6 +4,7 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "group/timed_wait.h"
 #include "watch/drive.h"
 #include "watch/rollcall.h"
@@ -152,7 +153,7 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
             rollcall_table(&t, p->watch, NULL);
         } else
             fail_peer(&t, p, post->peer);
-    } else if (error == -EPROTO)
+    } else if (error == DAMAGED)
         text_add(&t,
                  "what a rank has left in the arena for this message cannot be true: somebody has "
                  "written over it\n");
@@ -168,12 +169,12 @@ int p2p_fail(struct p2p *p, const struct post *post, int error)
         fail_rest(p, reason);
     }
     comm_show(p->comm, &t);
-    return error;
+    return error_told(error);
 }
 
 void p2p_expire(struct p2p *p, struct post *post, int error)
 {
-    if (p2p_withdraw(p, post, error))
+    if (p2p_withdraw(p, post, error_told(error)))
         p2p_fail(p, post, error);
 }
 

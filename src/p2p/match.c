@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/copy.h"
+#include "base/error.h"
 #include "fold/fold.h"
 #include "group/place.h"
 #include "watch/verdict.h"
@@ -275,7 +276,7 @@ static bool match_damaged(struct p2p *p, uint32_t from)
 {
     bool any = false;
     for (struct post *asker; (asker = match_asker(p, from)) != NULL; any = true)
-        p2p_expire(p, asker, -EPROTO);
+        p2p_expire(p, asker, DAMAGED);
     return any;
 }
 

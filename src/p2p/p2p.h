@@ -427,7 +427,7 @@ bool p2p_gone(struct p2p *p, const struct post *post, int slice);
 bool p2p_withdraw(struct p2p *p, struct post *post, int result);
 /* Ends the post in any case, and tells the other side. */
 void p2p_abandon(struct p2p *p, struct post *post, int result);
-/* Writes the report. A death sets QUIT_ALONE. Returns error. */
+/* Writes the report. A death sets QUIT_ALONE. Returns the call's. */
 int  p2p_fail(struct p2p *p, const struct post *post, int error);
 /* Withdraws the post if it can, with a report. */
 void p2p_expire(struct p2p *p, struct post *post, int error);

@@ -6,6 +6,7 @@
  * take the same. */
 #include "p2p/p2p.h"
 
+#include "base/error.h"
 #include "base/staged.h"
 #include "group/place.h"
 
@@ -188,7 +189,7 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
         /* relaxed: an old value is only smaller, and no sound one is above `filled` */
         && load_relaxed64(&lane->out->drained) <= lane->filled;
     if (!sound || (begins && !start_sound(lane, post))) {
-        p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
+        p2p_abandon(p, post, p2p_fail(p, post, DAMAGED));
         return true;
     }
     if (!post_staged(post) || lane->filled != post->start + post->piece)
@@ -245,7 +246,7 @@ static void lane_stuck(struct p2p *p, struct lane *lane)
     for (struct post *post = lane->offered.head, *next; post; post = next) {
         next = post->next;
         if (post_staged(post))
-            p2p_abandon(p, post, p2p_fail(p, post, -EPROTO));
+            p2p_abandon(p, post, p2p_fail(p, post, DAMAGED));
     }
 }
 

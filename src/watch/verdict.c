@@ -3,6 +3,7 @@
  * not move one. */
 #include "watch/verdict.h"
 
+#include "base/error.h"
 #include "base/probe.h"
 #include "watch/death.h"
 
@@ -246,7 +247,7 @@ int verdict_look(struct watch *w, const struct claim *c, const struct wait *wait
         int32_t after = verdict_after(v, c->seq);
         if (v && after > 0) {           /* a rank is further: C(k) holds, and we shall see it … */
             if (++further > FURTHER_MOST)
-                return -EIO;               /* … or the word was written over */
+                return DAMAGED;            /* … or the word was written over */
             continue;
         }
         if (v && verdict_state(v) == VERDICT_CONFIRMED)

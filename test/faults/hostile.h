@@ -1,6 +1,6 @@
 /* Job: for the hostile tests: a stream of operations of every kind, the same on all ranks, and the
  *      regions of an arena that a rank might write over.
- * Owns: the buffers of a rank's stream.
+ * Owns: the buffers of a rank's stream, and its queue. A process is one rank.
  * Never: what a test expects of it. */
 #ifndef TUTTI_TEST_FAULTS_HOSTILE_H
 #define TUTTI_TEST_FAULTS_HOSTILE_H
@@ -22,6 +22,8 @@ const char *hostile_op_name(int op);
 /* Operation number n of the stream, of this kind. 0 or what it returned. What comes out is not
  * looked at. */
 int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint64_t n);
+tutti_comm *hostile_comm(tutti_comm *world, int op);         /* which has its reports */
+tutti_queue *hostile_queue(void);                            /* of all ranks; rank 0 puts */
 
 struct hostile_stretch { char *at; size_t bytes; };
 extern const int hostile_regions;

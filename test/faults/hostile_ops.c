@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+static tutti_queue *steps;
+
+tutti_queue *hostile_queue(void) { return steps; }
+
 int hostile_room_open(struct hostile_room *room, tutti_comm *world)
 {
     for (int i = 0; i < 3; i++) {
@@ -16,11 +20,12 @@ int hostile_room_open(struct hostile_room *room, tutti_comm *world)
             return -ENOMEM;
         memset(room->arena[i], 0, HOSTILE_BYTES);
     }
-    return 0;
+    return tutti_queue_create(world, 0, &(tutti_queue_options){ .room = 1 << 16 }, &steps);
 }
 
 void hostile_room_close(struct hostile_room *room, tutti_comm *world)
 {
+    tutti_queue_free(steps);
     for (int i = 0; i < 3; i++) {
         tutti_free(room->arena[i], world);
         free(room->own[i]);
@@ -279,6 +284,28 @@ static int agree(tutti_comm *w, struct place p, uint64_t n)
     return tutti_comm_agree(w, &flag);
 }
 
+/* A step is put, and got by all others. Small ones lie in the ring, some of them in pieces, large
+ * ones where they are lent. */
+static int queue(tutti_comm *w, struct place p, size_t bytes)
+{
+    const tutti_call soon = { .timeout_ms = 600 };
+    size_t room = HOSTILE_BYTES;
+    return tutti_rank(w) == 0 ? tutti_queue_put(steps, p.send, bytes, &soon)
+                              : tutti_queue_get(steps, p.recv, &room, &soon);
+}
+
+static int queue_small(tutti_comm *w, struct place p, uint64_t n) { return queue(w, p, n % 300); }
+
+static int queue_pieces(tutti_comm *w, struct place p, uint64_t n)
+{
+    return queue(w, p, 20000 + n % 100000);
+}
+
+static int queue_lent(tutti_comm *w, struct place p, uint64_t n)
+{
+    return queue(w, p, HOSTILE_BYTES - n % 1000);
+}
+
 static int work(tutti_comm *w, struct place p, uint64_t n)
 {
     tutti_work *one = NULL, *two = NULL;
@@ -324,6 +351,9 @@ static const struct {
     { "store wait", store_wait },
     { "split", split },
     { "agree", agree },
+    { "queue small", queue_small },
+    { "queue in pieces", queue_pieces },
+    { "queue lent", queue_lent },
     { "work", work },
 };
 const int hostile_ops = sizeof ops / sizeof ops[0];
@@ -335,4 +365,11 @@ int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint6
     char *const *send = n & 4 ? room->arena : room->own,
                 *const *recv = n & 8 ? room->arena : room->own;
     return ops[op].run(world, (struct place){ send[0], recv[1], recv[2] }, n);
+}
+
+tutti_comm *hostile_comm(tutti_comm *world, int op)
+{
+    bool queues = ops[op].run == queue_small || ops[op].run == queue_pieces
+        || ops[op].run == queue_lent;
+    return queues ? tutti_queue_comm(steps) : world;
 }

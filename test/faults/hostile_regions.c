@@ -4,6 +4,7 @@
 #include "hostile.h"
 
 #include "arena/offsets.h"
+#include "feed/feed.h"
 #include "group/comm.h"
 #include "p2p/p2p.h"
 
@@ -242,6 +243,27 @@ static struct hostile_stretch store_blocks(tutti_comm *c)
                                      grown < 65536 ? grown : 65536 };
 }
 
+static struct hostile_stretch queue_words(tutti_comm *c)
+{
+    (void)c;
+    struct tutti_queue *q = hostile_queue();
+    return (struct hostile_stretch){ (char *)q->head, feed_head_bytes(q->comm->watch.size) };
+}
+
+static struct hostile_stretch queue_ring(tutti_comm *c)
+{
+    (void)c;
+    return (struct hostile_stretch){ hostile_queue()->ring, hostile_queue()->room };
+}
+
+/* What its next records are written over, or have just been. */
+static struct hostile_stretch queue_record(tutti_comm *c)
+{
+    (void)c;
+    struct tutti_queue *q = hostile_queue();
+    return (struct hostile_stretch){ (char *)feed_record_at(q, q->at), FEED_STEP };
+}
+
 static const struct {
     const char *name;
     struct hostile_stretch (*find)(tutti_comm *c);
@@ -290,6 +312,9 @@ static const struct {
     { "ranks of a slot", ranks },
     { "what a seat waits for", waits },
     { "story", story },
+    { "queue's words", queue_words },
+    { "queue's ring", queue_ring },
+    { "queue's record", queue_record },
 };
 const int hostile_regions = sizeof regions / sizeof regions[0];
 

@@ -4,6 +4,7 @@
  * that frees what another one has open, or that reads what was freed. */
 #include "gpu/ipc_import.h"
 
+#include "base/error.h"
 #include "case_device.h"
 #include "gpu/ipc_export.h"
 #include "support/ranks.h"
@@ -380,18 +381,18 @@ static int lies(tutti_comm *world, int rank)
     CHECK_IS(exchange(world, &mine, all), 0);
     lie = all[other];
     lie.offset = PIECE - 10;
-    CHECK_IS(takes(other, &lie, &at), -EPROTO);
+    CHECK_IS(takes(other, &lie, &at), DAMAGED);
     lie = all[other];
     lie.bytes *= 2;
-    CHECK_IS(takes(other, &lie, &at), -EPROTO);
+    CHECK_IS(takes(other, &lie, &at), DAMAGED);
     lie.bytes = UINT64_MAX;
-    CHECK_IS(takes(other, &lie, &at), -EPROTO);
+    CHECK_IS(takes(other, &lie, &at), DAMAGED);
     lie = all[other];
     lie.loan = mine.loan;                            /* not in its span */
-    CHECK_IS(takes(other, &lie, &at), -EPROTO);
+    CHECK_IS(takes(other, &lie, &at), DAMAGED);
     lie.loan = UINT64_MAX - 5;
-    CHECK_IS(takes(other, &lie, &at), -EPROTO);
-    CHECK_IS(takes(77, &all[other], &at), -EPROTO);
+    CHECK_IS(takes(other, &lie, &at), DAMAGED);
+    CHECK_IS(takes(77, &all[other], &at), DAMAGED);
     lie = all[other];
     lie.generation++;
     CHECK_IS(takes(other, &lie, &at), -ECANCELED);

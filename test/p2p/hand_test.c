@@ -170,7 +170,7 @@ static int body_hostile(tutti_comm *world, int rank)
         CHECK(handed(p2p_lane(comm->p2p, 1)));
         CHECK_IS(tutti_recv(buf, BYTES, TUTTI_U8, 1, 0, NULL, comm, NULL), 0);
         CHECK_IS(tutti_barrier(world, NULL), 0);
-        CHECK_IS(tutti_recv(buf, BYTES, TUTTI_U8, 1, 7, NULL, comm, &soon), -EPROTO);
+        CHECK_IS(tutti_recv(buf, BYTES, TUTTI_U8, 1, 7, NULL, comm, &soon), -EIO);
         CHECK_IS(tutti_barrier(world, NULL), 0);
         tutti_comm_free(comm);
     }

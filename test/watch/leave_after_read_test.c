@@ -296,7 +296,7 @@ static void the_reader_fails(void **state)
         struct team *team = start_of((int)kind[i / 2], i % 2, false, true);
         a_while();
         assert_true(!back(team, 0) && !back(team, 1));
-        finish_but(team, -1, 0, -ECANCELED, -EPROTO);
+        finish_but(team, -1, 0, -ECANCELED, -EIO);
     }
 }
 
