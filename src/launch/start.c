@@ -5,7 +5,9 @@
  * Few ranks borrow our memory while we go on: each has a stack, vectors and texts of its own until
  * the pipe below says that all have become the program. Such a child has our errno, too: until its
  * exec it makes calls that cannot fail, and its exec leaves errno alone. What cannot do this
- * (valgrind, a sanitizer, another processor, a system that refuses the clone) forks.
+ * (valgrind, a sanitizer, another processor, a system that refuses the clone) forks. So does a
+ * kernel before Linux 5.16: there a child that a signal ends with a core dump, between clone and
+ * exec, takes along all that share its memory, so the launcher.
  * A child that cannot become the program reports this through a pipe. A successful exec closes the
  * pipe, so "no such file" is not mistaken for a program that ran.
  *
@@ -17,6 +19,7 @@
 #include "os/checked.h"
 #include "os/cpu.h"
 #include "os/numa.h"
+#include "os/release.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -171,7 +174,8 @@ static int start_borrower(void *arg)
 static bool lends(const struct start *s)
 {
 #if defined(LENDS)
-    return s->few && s->bind == JOB_BIND_NONE && !checked_by_memcheck();
+    return s->few && s->bind == JOB_BIND_NONE && release_since(5, 16, false)
+        && !checked_by_memcheck();
 #else
     (void)s;
     return false;

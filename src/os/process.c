@@ -17,6 +17,7 @@
 
 #include "base/system_names.h"
 #include "os/file.h"
+#include "os/release.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +28,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -186,12 +186,8 @@ static bool clock_ahead(const char *clock, struct ahead *ahead)
  * version tells. */
 static bool starts_are_shifted(int64_t start, int64_t now, int64_t ahead)
 {
-    struct utsname name;
-    unsigned major = 0, minor = 0;
     bool ours = start >= ahead && start <= now, machines = start <= now - ahead;
-    return ours && (!machines || uname(&name) != 0
-                    || sscanf(name.release, "%u.%u", &major, &minor) != 2 || major > 5
-                    || (major == 5 && minor >= 11));
+    return ours && (!machines || release_since(5, 11, true));
 }
 
 static bool ticks_ahead(int64_t *ticks)
