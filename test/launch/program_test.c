@@ -73,9 +73,11 @@ static const char *value(struct program *p, const char *name)
 static void copies(struct program *p)
 {
     static struct program copy[2];
+    snprintf(p->path, sizeof p->path, "/bin/prog");
     assert_int_equal(program_copy(&copy[0], p, 5), 0);
     assert_int_equal(program_copy(&copy[1], p, 6), 0);
     program_for_rank(p, 7);
+    snprintf(p->path, sizeof p->path, "/bin/another");
     for (int i = 0; i < 2; i++) {
         const char *number = i ? "6" : "5";
         size_t n = 0;
@@ -85,7 +87,7 @@ static void copies(struct program *p)
         assert_string_equal(value(&copy[i], "LOCAL_RANK"), number);
         assert_string_equal(value(&copy[i], "ROLE_RANK"), number);
         assert_string_equal(copy[i].argv[2], i ? "--local_rank=6" : "--local_rank=5");
-        assert_string_equal(copy[i].path, p->path);
+        assert_string_equal(copy[i].path, "/bin/prog");
         assert_null(copy[i].argv[3]);
         assert_null(copy[i].envp[n]);
         for (size_t v = 0; v + 3 < n; v++)
