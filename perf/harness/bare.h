@@ -18,6 +18,7 @@ struct bare_line { _Alignas(128) shared64 word; };
 struct bare {
     struct bare_line flag[PERF_RANKS_MAX];                         /* each rank its own */
     struct bare_line count, sense;
+    struct bare_line turn[2][2];               /* of even and odd exchanges, each rank its own */
     struct bare_line mail[PERF_RANKS_MAX][BARE_STEPS];             /* each written by one partner */
     /* each word by one child of the rank */
     struct { _Alignas(128) shared64 child[4]; } arrived[PERF_RANKS_MAX];

@@ -43,7 +43,7 @@ struct rank {
     bool crowded;               /* more ranks than CPUs: the job is not pinned, references yield */
     struct tutti_comm *comm;    /* of tutti's jobs */
     struct bare *bare;
-    uint64_t nth[4];                       /* how many barriers of each kind, see struct bare */
+    uint64_t nth[5];                       /* how many barriers of each kind, see struct bare */
     uint64_t aligned;                      /* how many common starts */
     char *shared;                          /* bytes of all ranks, contender's own use */
     size_t bytes;                          /* of the message, where there is one */

@@ -21,6 +21,8 @@ static const struct contender fixed[] = {
 static const struct contender textbook[] = {
     { "bare exchange", "two ranks, two stores, two loads", NULL, 2, true, 0, 0, barriers_exchange,
       NULL, OP_NONE },
+    { "exchange with waits", "the bare exchange, waiting as tutti does", NULL, 2, true, 0, 0,
+      barriers_exchange_waits, NULL, OP_NONE },
     { "bare flags", "one flag a rank, read by all", NULL, 0, false, 0, 0, barriers_flags,
       NULL, OP_NONE },
     { "bare central", "one counter, one sense", NULL, 0, false, 0, 0, barriers_central,

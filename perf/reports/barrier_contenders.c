@@ -3,9 +3,12 @@
  * the barrier. */
 #include "reports/barrier_contenders.h"
 
+#include "base/backoff.h"
+#include "base/clock.h"
+
 #include <errno.h>
 
-enum { NTH_FLAGS, NTH_CENTRAL, NTH_DISSEMINATION, NTH_MCS };
+enum { NTH_FLAGS, NTH_CENTRAL, NTH_DISSEMINATION, NTH_MCS, NTH_WAITS };
 
 int barriers_tutti(struct rank *r, uint64_t times)
 {
@@ -27,6 +30,34 @@ int barriers_exchange(struct rank *r, uint64_t times)
 {
     while (times--)
         bare_exchange(r->bare, r->me, ++r->nth[NTH_FLAGS]);
+    return 0;
+}
+
+/* Stores and looks as the library does (engine/fastpath.h, watch_soon): two lines of a rank by
+ * turns, a store with a fence, a delay before the first look that is found by the same trials, a
+ * few short steps, then pauses, and the next line is fetched for writing. There is nothing else. */
+int barriers_exchange_waits(struct rank *r, uint64_t times)
+{
+    enum { USUAL = 32, SOON = 4, SOON_STEPS = 16 };
+    static struct backoff delay;
+    while (times--) {
+        uint64_t nth = ++r->nth[NTH_WAITS];
+        shared64 *mine = &r->bare->turn[nth & 1][r->me].word,
+                 *theirs = &r->bare->turn[nth & 1][!r->me].word;
+        store_fence64(mine, nth);
+        const void *at = (const char *)theirs + cpu_later(backoff_steps(&delay, USUAL));
+        uint64_t there = load_acquire64((const shared64 *)at);
+        for (int i = 0; there < nth; i++) {
+            if (i < SOON)
+                cpu_steps(SOON_STEPS);
+            else
+                cpu_pause();
+            there = load_acquire64(theirs);
+        }
+        cpu_own_all(&r->bare->turn[!(nth & 1)][r->me], sizeof(struct bare_line));
+        if (backoff_due(nth))
+            backoff_block(&delay, nth, clock_tick(), nth);
+    }
     return 0;
 }
 

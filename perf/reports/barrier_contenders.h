@@ -11,6 +11,8 @@ int barriers_tutti(struct rank *r, uint64_t times);
 int barriers_all_reduce(struct rank *r, uint64_t times);
 /* harness/bare.h; waiting ranks yield if r->crowded, else they spin */
 int barriers_exchange(struct rank *r, uint64_t times);
+/* two ranks; with the library's own waits */
+int barriers_exchange_waits(struct rank *r, uint64_t times);
 int barriers_flags(struct rank *r, uint64_t times);
 int barriers_central(struct rank *r, uint64_t times);
 int barriers_yields(struct rank *r, uint64_t times);              /* central, and always yields */
