@@ -3,6 +3,7 @@
  * are fewest, so that many short runs, at several moments, make one table. */
 #include "harness/progress.h"
 #include "os/cpu.h"
+#include "reports/bare_pairs.h"
 #include "reports/bare_shapes.h"
 #include "reports/line_watch.h"
 #include "reports/memory_budget.h"
@@ -57,18 +58,22 @@ static const struct contender contenders[] = {
     },
     PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Open MPI 5", "openmpi5"),
     PEER("MPICH 5", "mpich5"), PEER("Intel MPI", "impi"),
-    [VERSUS_FLOOR] = {
-        "floor", "the copies that must be and bare yields: all or none", NULL, 0, false, 0, 0,
-        bare_shapes_all, operation_rewrite, OP_NONE
-    },
-    [VERSUS_FLOOR_PAST] = {
-        "floor past caches", "the same, written past the caches", NULL, 0, false, BARE_PAST_LEAST,
-        0, bare_shapes_all_past, operation_rewrite, OP_NONE
-    },
-    [VERSUS_FLOOR_DIRECT] = {
-        "floor direct", "out of the giver's memory: all or none", NULL, 0, false,
-        BARE_DIRECT_LEAST, 0, bare_shapes_direct, operation_rewrite, OP_NONE
-    },
+    [VERSUS_FLOOR] = BARE_FLOOR("floor", "the copies that must be and bare yields: all or none", 0,
+                                bare_shapes_all),
+    [VERSUS_FLOOR_PAST] = BARE_FLOOR("floor past caches", "the same, written past the caches",
+                                     BARE_PAST_LEAST, bare_shapes_all_past),
+    [VERSUS_FLOOR_DIRECT] = BARE_FLOOR("floor direct", "out of the giver's memory: all or none",
+                                       BARE_DIRECT_LEAST, bare_shapes_direct),
+    [VERSUS_PAIR_WHOLE] = BARE_FLOOR_BETWEEN("floor in one piece", "of two ranks: copies and flags",
+                                             0, BARE_WHOLE_MOST, bare_pairs_whole),
+    [VERSUS_PAIR_FINE] = BARE_FLOOR("floor by 8 KiB", "the same by pieces", BARE_FINE_LEAST,
+                                    bare_pairs_fine),
+    [VERSUS_PAIR_COARSE] = BARE_FLOOR("floor by 32 KiB", "the same", BARE_COARSE_LEAST,
+                                      bare_pairs_coarse),
+    [VERSUS_PAIR_OUT] = BARE_FLOOR("floor, results past", "the same, results past the caches",
+                                   BARE_OUT_LEAST, bare_pairs_out),
+    [VERSUS_PAIR_PAST] = BARE_FLOOR("floor past", "in past the caches, from 1 MiB on out, too",
+                                    BARE_PAIRS_PAST_LEAST, bare_pairs_past),
     [VERSUS_SYSTEMS] = { 0 }
 };
 
@@ -221,6 +226,13 @@ static void leave_out(struct course *c, int at, const struct effort *e, struct m
     }
 }
 
+static bool has_floor(const struct point *p, enum versus_system floor)
+{
+    if (floor >= VERSUS_PAIR_WHOLE)
+        return p->ranks == 2;
+    return p->ranks > CPUS && bare_shapes_have(p->op, floor == VERSUS_FLOOR_DIRECT);
+}
+
 static void visit(struct course *c, int at, struct report *report)
 {
     struct measured m[CONTENDERS_MAX] = { 0 };
@@ -232,8 +244,7 @@ static void visit(struct course *c, int at, struct report *report)
     for (int i = 0; i < VERSUS_SYSTEMS; i++)
         m[i].skip = i < VERSUS_PEERS_END
             ? rounds_left_out(c->all, &c->points[at], (enum versus_system)i) != NULL
-            : c->points[at].ranks <= CPUS
-                || !bare_shapes_have(c->points[at].op, i == VERSUS_FLOOR_DIRECT);
+            : !has_floor(&c->points[at], (enum versus_system)i);
     measure_ready(&c->team, &e, m);
     leave_out(c, at, &e, m);
     double began = stamp_seconds();
@@ -302,7 +313,8 @@ static void run(struct course *c, const struct choice *choice, struct report *re
               &(struct team_plan){ .ranks = ranks,
                                    .contenders = contenders,
                                    .system = &tutti_system,
-                                   .shared_bytes = ranks > CPUS ? bare_shapes_bytes(ranks) : 0,
+                                   .shared_bytes = ranks > CPUS ? bare_shapes_bytes(ranks)
+                                       : ranks == 2 ? bare_pairs_bytes() : 0,
                                    .without = c->options->without,
                                    .pool_bytes = budget_pool(&sizes, ranks, most),
                                    .done = c->done });

@@ -9,12 +9,13 @@
 #include "reports/bare_shapes.h"
 
 #include "base/copy.h"
+#include "fold/fold.h"
 #include "os/vm_read.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 64 << 10, DEPTH = 6, BLOCK = 2048 };
+enum { PIECE = 64 << 10, DEPTH = 6 };
 
 struct words {
     struct bare_line produced, consumed;                    /* by the rank, in rounds */
@@ -122,28 +123,18 @@ static bool given(const struct rank *r, const struct trip *t)
     return true;
 }
 
+/* By the library's kernel. */
 static void fold(struct rank *r, const struct trip *t, size_t at, size_t some)
 {
-    float *to = (float *)(void *)(r->recv + at);
-    const char *own = r->send + (each(r) ? (size_t)r->me * r->bytes : 0) + at;
-    size_t count = some / sizeof *to;
-    for (size_t from = 0; from < count; from += BLOCK) {
-        size_t n = count - from < BLOCK ? count - from : BLOCK;
-        bool some_there = r->op != OP_EXSCAN;
-        if (some_there)
-            memcpy(to + from, (const float *)(const void *)own + from, n * sizeof *to);
-        for (int p = 0; p < r->size; p++) {
-            const float *x = (const float *)(const void *)piece_at(r, p, t->base + t->out,
-                                                                   each(r) ? r->me : 0);
-            if (!moves(r, p, r->me))
-                continue;
-            if (!some_there)
-                memcpy(to + from, x + from, n * sizeof *to);
-            for (size_t i = 0; some_there && i < n; i++)
-                to[from + i] += x[from + i];
-            some_there = true;
-        }
-    }
+    const void *from[PERF_RANKS_MAX];
+    int n = 0;
+    for (int p = 0; p < r->size; p++)
+        if (p == r->me && r->op != OP_EXSCAN)
+            from[n++] = r->send + (each(r) ? (size_t)r->me * r->bytes : 0) + at;
+        else if (moves(r, p, r->me))
+            from[n++] = piece_at(r, p, t->base + t->out, each(r) ? r->me : 0);
+    if (n)
+        fold_find(TUTTI_F32, TUTTI_SUM, NULL)(r->recv + at, from, n, some / sizeof(float), n);
 }
 
 static void take(struct rank *r, struct trip *t)

@@ -11,28 +11,20 @@
 
 #include <stdio.h>
 
-enum { TUTTI, FLOOR, FLOOR_PAST, LOOSE, LOOSE_PAST, PEERS, COUNT = PEERS + 3 };
+enum { TUTTI, BARE, BARE_PAST, LOOSE, LOOSE_PAST, PEERS, COUNT = PEERS + 3 };
 static const struct contender contenders[] = {
     [TUTTI] = {
         "tutti", "from private memory", NULL, 0, false, 0, 0, operation_run, operation_rewrite,
         OP_NONE
     },
-    [FLOOR] = {
-        "floor", "the same copies and bare yields: all or none", NULL, 0, false, 0, 0,
-        bare_shapes_all, operation_rewrite, OP_NONE
-    },
-    [FLOOR_PAST] = {
-        "floor past caches", "the same, written past the caches", NULL, 0, false, BARE_PAST_LEAST,
-        0, bare_shapes_all_past, operation_rewrite, OP_NONE
-    },
-    [LOOSE] = {
-        "loose floor", "the same, but who only gives leaves at once", NULL, 0, false, 0, 0,
-        bare_shapes_loose, operation_rewrite, OP_NONE
-    },
-    [LOOSE_PAST] = {
-        "loose past caches", "the same, written past the caches", NULL, 0, false, BARE_PAST_LEAST,
-        0, bare_shapes_loose_past, operation_rewrite, OP_NONE
-    },
+    [BARE] = BARE_FLOOR("floor", "the same copies and bare yields: all or none", 0,
+                        bare_shapes_all),
+    [BARE_PAST] = BARE_FLOOR("floor past caches", "the same, written past the caches",
+                             BARE_PAST_LEAST, bare_shapes_all_past),
+    [LOOSE] = BARE_FLOOR("loose floor", "the same, but who only gives leaves at once", 0,
+                         bare_shapes_loose),
+    [LOOSE_PAST] = BARE_FLOOR("loose past caches", "the same, written past the caches",
+                              BARE_PAST_LEAST, bare_shapes_loose_past),
     PEER("Open MPI", "openmpi"), PEER("Open MPI 5", "openmpi5"), PEER("Intel MPI", "impi"),
     [COUNT] = { 0 }
 };
@@ -73,7 +65,7 @@ static void tell(struct report *report, struct table *t, const struct team *team
                  enum operation_id op, size_t bytes, const struct measured *m)
 {
     char text[8][32], what[80];
-    struct series floor = faster(&m[FLOOR], &m[FLOOR_PAST]),
+    struct series floor = faster(&m[BARE], &m[BARE_PAST]),
                   loose = faster(&m[LOOSE], &m[LOOSE_PAST]);
     struct ratio over = series_ratio(&m[TUTTI].rounds, &floor), best = { 0 };
     int who = 0;

@@ -65,6 +65,11 @@ void remark_systems(struct report *r, const struct team *team, const struct meas
 #define PEER_UP_TO(title, key, most) { title, "", &(const struct setting){ NULL, key, false }, 0, \
                                        false, 0, most, NULL, NULL, OP_NONE }
 #define PEER(title, key) PEER_UP_TO(title, key, 0)
+/* What tutti's ranks run with nothing around it. */
+#define BARE_FLOOR_BETWEEN(name, help, least, most, run) { name, help, NULL, 0, false, least, \
+                                                           most, run, operation_rewrite, OP_NONE }
+#define BARE_FLOOR(name, help, least, run) BARE_FLOOR_BETWEEN(name, help, least, 0, run)
+
 #define MPI_AND_GLOO PEER("Open MPI", "openmpi"), PEER("MPICH", "mpich"), PEER("Gloo", "gloo"), \
     PEER("torch gloo", "torch")
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 const char *const versus_key[VERSUS_SYSTEMS] = {
-    "tutti", "openmpi", "mpich", "openmpi5", "mpich5", "impi", "floor", "floorpast", "floordirect"
+    "tutti", "openmpi", "mpich", "openmpi5", "mpich5", "impi", "floor", "floorpast", "floordirect",
+    "pairwhole", "pairfine", "paircoarse", "pairout", "pairpast"
 };
 
 static int numbered(const char *key)

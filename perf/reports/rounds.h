@@ -12,8 +12,11 @@
 
 enum versus_system { VERSUS_TUTTI, VERSUS_OPENMPI, VERSUS_MPICH, VERSUS_OPENMPI_5, VERSUS_MPICH_5,
                      VERSUS_IMPI,
-                     /* with more ranks than CPUs: floors (bare_shapes.h), no systems */
-                     VERSUS_FLOOR, VERSUS_FLOOR_PAST, VERSUS_FLOOR_DIRECT, VERSUS_SYSTEMS,
+                     /* no systems, but floors: with more ranks than CPUs (bare_shapes.h) … */
+                     VERSUS_FLOOR, VERSUS_FLOOR_PAST, VERSUS_FLOOR_DIRECT,
+                     /* … and of two ranks on two CPUs (bare_pairs.h) */
+                     VERSUS_PAIR_WHOLE, VERSUS_PAIR_FINE, VERSUS_PAIR_COARSE, VERSUS_PAIR_OUT,
+                     VERSUS_PAIR_PAST, VERSUS_SYSTEMS,
                      VERSUS_PEERS_END = VERSUS_FLOOR };
 extern const char *const versus_key[VERSUS_SYSTEMS];       /* "impi"; "tutti" */
 
@@ -27,7 +30,7 @@ struct round {
     double ns[VERSUS_SYSTEMS];             /* of an operation; 0: it did not take part */
 };
 
-enum { ROUND_BYTES = 512, HEAD_BYTES = 512, VERSION_BYTES = 64 };
+enum { ROUND_BYTES = 768, HEAD_BYTES = 512, VERSION_BYTES = 64 };
 /* A line, with its end. */
 void round_write(const struct round *r, char to[ROUND_BYTES]);
 bool round_read(const char *line, struct round *r);

@@ -1,5 +1,5 @@
-/* The floor of a round is the shortest of its floors (bare_shapes.h). The fastest peer of a point
- * is the one with the least median ratio to tutti. */
+/* The floor of a round is the shortest of its floors (bare_pairs.h, bare_shapes.h). The fastest
+ * peer of a point is the one with the least median ratio to tutti. */
 #include "reports/versus_floor.h"
 #include "reports/versus_tell.h"
 
@@ -48,44 +48,55 @@ static void row(struct table *t, const struct point *p, enum line_state state,
     table_row(t, false, cells);
 }
 
-void versus_tell_floors(struct report *report, const struct rounds *all,
-                        const struct point *points, int count)
+struct floors { struct report *report; const struct rounds *all; struct table *t; };
+
+/* The points of two ranks, or of more ranks than CPUs. */
+static void tell(struct floors *f, const struct point *points, int count, enum line_state s,
+                 bool two)
 {
     static const char *const heads[] = {
         "line", "ranks", "  operation", "bytes", "/ floor", "peer / it", "peer / floor", "  peer"
     };
     static const int width[] = { -5, 6, -17, 8, 16, 16, 16, -12 };
-    struct table *t = NULL;
-    for (enum line_state s = LINE_NEAR; s < LINE_STATES; s++) {
-        struct series best = { 0 }, floors = { 0 };
-        int behind = 0, below = 0;
-        for (int i = 0; i < count; i++) {
-            struct against a;
-            if (!against_of(all, &points[i], s, &a))
-                continue;
-            t = t ? t : report_table(report, 8, heads, width);
-            row(t, &points[i], s, &a);
-            series_add(&best, a.best.median);
-            series_add(&floors, a.best_floor.median);
-            if (interval_verdict(&a.best) == VERDICT_BEHIND) {
-                behind++;
-                below += interval_verdict(&a.best_floor) == VERDICT_BEHIND;
-            }
+    struct series best = { 0 }, floors = { 0 };
+    int behind = 0, below = 0;
+    for (int i = 0; i < count; i++) {
+        struct against a;
+        if ((points[i].ranks == 2) != two || !against_of(f->all, &points[i], s, &a))
+            continue;
+        f->t = f->t ? f->t : report_table(f->report, 8, heads, width);
+        row(f->t, &points[i], s, &a);
+        series_add(&best, a.best.median);
+        series_add(&floors, a.best_floor.median);
+        if (interval_verdict(&a.best) == VERDICT_BEHIND) {
+            behind++;
+            below += interval_verdict(&a.best_floor) == VERDICT_BEHIND;
         }
-        if (best.n)
-            report_remark(report, false,
-                          "%s, more ranks than CPUs, %zu points: behind %d, of them below the "
-                          "floor %d; the fastest peer / tutti, median %.2f, / floor %.2f",
-                          line_state_name(s), best.n, behind, below, series_median(&best),
-                          series_median(&floors));
-        series_free(&best);
-        series_free(&floors);
     }
-    if (!t)
+    if (best.n)
+        report_remark(f->report, false,
+                      "%s, %s, %zu points: behind %d, of them below the floor %d; the fastest "
+                      "peer / tutti, median %.2f, / floor %.2f",
+                      line_state_name(s), two ? "2 ranks" : "more ranks than CPUs", best.n, behind,
+                      below, series_median(&best), series_median(&floors));
+    series_free(&best);
+    series_free(&floors);
+}
+
+void versus_tell_floors(struct report *report, const struct rounds *all,
+                        const struct point *points, int count)
+{
+    struct floors f = { report, all, NULL };
+    for (enum line_state s = LINE_NEAR; s < LINE_STATES; s++) {
+        tell(&f, points, count, s, true);
+        tell(&f, points, count, s, false);
+    }
+    if (!f.t)
         return;
-    snprintf(t->title, sizeof t->title, "Beside the floor: all or none");
-    snprintf(t->note, sizeof t->note,
-             "/ floor: tutti's time over that of the copies that must be and bare yields. peer / "
-             "it, / floor: the fastest peer's over tutti's, over the floor's: below 1 all or none "
-             "cannot be as fast. Medians of rounds, 95 %% intervals.");
+    snprintf(f.t->title, sizeof f.t->title, "Beside the floor");
+    snprintf(f.t->note, sizeof f.t->note,
+             "/ floor: tutti's time over that of the copies that must be and bare flags, or yields "
+             "with more ranks than CPUs; collectives all or none. peer / it, / floor: the fastest "
+             "peer's over tutti's, over the floor's: below 1 nobody can be as fast so. Medians of "
+             "rounds, 95 %% intervals.");
 }

@@ -1,5 +1,5 @@
-/* Job: holds each point of `versus` with more ranks than CPUs against its floor, all or none, of
- *      the same rounds.
+/* Job: holds each point of `versus` that has a floor against it, of the same rounds: of two ranks,
+ *      and with more ranks than CPUs.
  * Owns: nothing.
  * Never: measures. */
 #ifndef PERF_VERSUS_FLOOR_H
@@ -8,9 +8,9 @@
 #include "harness/report.h"
 #include "reports/rounds.h"
 
-/* A table and a line for each state of the line: how many points are behind, and how many of these
-   are where the fastest peer is below the floor, so that all or none cannot be as fast. Nothing
-   where there are no floors. */
+/* A table, and for each state of the line and kind of floor a line: how many points are behind, and
+   how many of these are where the fastest peer is below the floor, so that the copies that must be
+   cannot be as fast. Nothing where there are no floors. */
 void versus_tell_floors(struct report *report, const struct rounds *all,
                         const struct point *points, int count);
 

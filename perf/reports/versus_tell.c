@@ -9,7 +9,8 @@
 
 const char *const versus_title[VERSUS_SYSTEMS] = {
     "tutti", "Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI", "floor",
-    "floor past caches", "floor direct"
+    "floor past caches", "floor direct", "floor in one piece", "floor by 8 KiB",
+    "floor by 32 KiB", "floor, results past", "floor past"
 };
 static const char marks[] = { [VERDICT_UNKNOWN] = '?', [VERDICT_BEHIND] = '-',
                               [VERDICT_LEVEL] = '=', [VERDICT_AHEAD] = '+' };

@@ -110,6 +110,8 @@ static void test_a_round_is_read_as_it_was_written(void **state)
     char line[ROUND_BYTES];
     struct round r = a_round(52.5, 53.25, 3700, 3050.5), back;
     (void)state;
+    for (int i = VERSUS_IMPI; i < VERSUS_SYSTEMS; i++)
+        r.ns[i] = 1234570;                     /* 1.23457e+06: as long as any */
     round_write(&r, line);
     assert_true(round_read(line, &back));
     assert_memory_equal(&back.point, &r.point, sizeof r.point);
@@ -172,6 +174,46 @@ static void test_a_floor_is_the_shortest_of_its_round(void **state)
     assert_true(impi.n == 2 && impi.at[0] == 0.75 && impi.at[1] == 1.2);
     series_free(&tutti);
     series_free(&impi);
+    rounds_close(&all);
+}
+
+static bool remarked(const struct report *report, const char *what)
+{
+    for (int i = 0; i < report->remark_count; i++)
+        if (strstr(report->remarks[i].text, what))
+            return true;
+    return false;
+}
+
+/* Of two ranks a point where the peer is below the floor, too, and one where it is not; a point of
+ * four ranks is counted apart. */
+static void test_behind_is_counted_beside_the_floor(void **state)
+{
+    static const struct perf_program program = { .name = "test" };
+    static const struct point points[] = {
+        { OP_BROADCAST, 2, 65536 }, { OP_PINGPONG, 2, 4 }, { OP_BROADCAST, 4, 65536 }
+    };
+    struct report report;
+    struct rounds all;
+    char why[256];
+    (void)state;
+    report_begin(&report, &program);
+    assert_true(rounds_open(&all, NULL, "{}", why, sizeof why));
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < 3; k++) {
+            struct round r = a_round(50, 51, 100, 80 + i);
+            r.point = points[k];
+            r.ns[k < 2 ? VERSUS_PAIR_FINE : VERSUS_FLOOR] = k == 1 ? 70 : 95;
+            r.ns[VERSUS_PAIR_WHOLE] = k < 2 ? 99 : 0;
+            rounds_add(&all, &r);
+        }
+    versus_tell(&report, &all, points, 3);
+    const struct table *last = &report.tables[report.table_count - 1];
+    assert_string_equal(last->title, "Beside the floor");
+    assert_int_equal(last->rows, 3);
+    assert_true(remarked(&report, "near, 2 ranks, 2 points: behind 2, of them below the floor 1;"));
+    assert_true(remarked(&report, "near, more ranks than CPUs, 1 points: behind 1, of them below "
+                                  "the floor 1;"));
     rounds_close(&all);
 }
 
@@ -258,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_a_round_is_read_as_it_was_written),
         cmocka_unit_test(test_changed_rounds_are_dropped_and_states_kept_apart),
         cmocka_unit_test(test_a_floor_is_the_shortest_of_its_round),
+        cmocka_unit_test(test_behind_is_counted_beside_the_floor),
         cmocka_unit_test(test_a_later_run_adds_to_the_file),
         cmocka_unit_test(test_what_is_behind_is_listed),
     };
