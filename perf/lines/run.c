@@ -194,7 +194,7 @@ static void world_of(int n, const char *rules)
         tutti_options o = { .timeout_ms = -1, .warn_ms = -1 };
         struct arena copy = arena;
         must(world_begin(&world[r], &copy, r, -1, &o, 1, &why), "world", &why);
-        world[r]->watch.budget = (struct wait_budget){ UINT64_MAX / 2, 0, 0, 0 };
+        world[r]->watch.budget = (struct wait_budget){ .spin_ticks = UINT64_MAX / 2 };
         guard_site(world[r], "lines");     /* interned before, so that runs need not */
     }
 }
