@@ -2,8 +2,9 @@
 # (hosts_support.py), at 10.77.0.1, 10.77.0.2 … The command is on the wire between them, at
 # 10.77.0.100; FOLDER/agent enters a host, as a launcher wants it. Who makes FOLDER/cut cuts the
 # link of the second host.
-# TOLD: of a job that fails, and whose launcher may wait for ever: it is over when so many ranks
-# have made a file FOLDER/RANK; the launcher is ended then.
+# TOLD: of a job that fails, and whose launcher may wait for ever, or end before its ranks: it is
+# over when so many ranks have made a file FOLDER/RANK, or when the launcher and all programs in
+# FOLDER have ended; the launcher is ended then.
 import atexit
 import os
 import signal
@@ -30,6 +31,18 @@ def ended(launcher):
     launcher.wait()
 
 
+def live(folder):
+    """Programs in there run."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if file.read().startswith(os.fsencode(folder) + b"/"):
+                    return True
+        except OSError:                                  # it has ended
+            pass
+    return False
+
+
 def main():
     why = hosts_support.refusal()
     if why:
@@ -49,7 +62,7 @@ def main():
     command = subprocess.Popen(wire + sys.argv[4:], start_new_session=True)
     atexit.register(lambda: command.poll() is None and ended(command))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    while command.poll() is None:
+    while command.poll() is None or told and live(folder):
         if os.path.exists(cut):
             hosts.link(1, "down")
             os.unlink(cut)

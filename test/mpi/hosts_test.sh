@@ -15,8 +15,10 @@ across() {
   rm -rf "$here"/[0-9] "$here/cut" "$here/began" "$here/sessions"
   set=(LD_PRELOAD="$library" TUTTI_MPI_STATS=1 TUTTI_MPI=all "${more[@]}")
   if [ "$mpi" = mpich ]; then
+    # Where a rank dies, the launcher kills the others of its host, whatever it was told: each is
+    # in a session that the launcher does not know.
     start=(mpirun.mpich -localhost 10.77.0.100 -launcher ssh -launcher-exec "$here/agent"
-      -disable-auto-cleanup -hosts "$hosts" -n "$n" env "${set[@]}")
+      -disable-auto-cleanup -hosts "$hosts" -n "$n" setsid --fork --wait env "${set[@]}")
   else
     start=(mpirun.openmpi --allow-run-as-root --bind-to none --enable-recovery
       --mca orte_tmpdir_base "$here/sessions" --mca plm_rsh_agent "$here/agent"
