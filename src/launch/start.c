@@ -5,9 +5,9 @@
  * Few ranks borrow our memory while we go on: each has a stack, vectors and texts of its own until
  * the pipe below says that all have become the program. Such a child has our errno, too: until its
  * exec it makes calls that cannot fail, and its exec leaves errno alone. What cannot do this
- * (valgrind, a sanitizer, another processor, a system that refuses the clone) forks. So does a
- * kernel before Linux 5.16: there a child that a signal ends with a core dump, between clone and
- * exec, takes along all that share its memory, so the launcher.
+ * (valgrind, a sanitizer, another processor, a system that refuses the clone) forks.
+ * Before Linux 5.16 all fork: there a child that a signal ends with a core dump, before its exec,
+ * takes along all that share its memory, so the launcher.
  * A child that cannot become the program reports this through a pipe. A successful exec closes the
  * pipe, so "no such file" is not mistaken for a program that ran.
  *
@@ -170,12 +170,17 @@ static int start_borrower(void *arg)
     give_up(&b->start, b->rank, START_EXEC, -error);
 }
 
+/* True: who shares our memory and dumps core ends alone. */
+static bool dumps_alone(void)
+{
+    return release_since(5, 16, false);
+}
+
 /* True: ranks can borrow our memory and we go on meanwhile. */
 static bool lends(const struct start *s)
 {
 #if defined(LENDS)
-    return s->few && s->bind == JOB_BIND_NONE && release_since(5, 16, false)
-        && !checked_by_memcheck();
+    return s->few && s->bind == JOB_BIND_NONE && dumps_alone() && !checked_by_memcheck();
 #else
     (void)s;
     return false;
@@ -222,7 +227,7 @@ pid_t start_rank(struct start *s, struct program *program, int rank, int out, in
     if (pid > 0)
         return pid;
     /* vfork: the child leaves no function that the parent is in */
-    pid = s->few || s->bind == JOB_BIND_NUMA ? fork() : vfork();
+    pid = s->few || s->bind == JOB_BIND_NUMA || !dumps_alone() ? fork() : vfork();
     if (pid == 0)
         start_child(s, program, rank, out, err);
     return pid < 0 ? -errno : pid;
