@@ -144,7 +144,7 @@ static int epochs_run(struct epochs *e, int epochs, uint64_t with, uint64_t with
     for (int i = 0; i < epochs; i++) {
         bool off = e->off;
         on += !off;
-        for (int n = 0; n < EPOCH; n++) {
+        for (uint32_t n = 0, all = epochs_length(e); n < all; n++) {
             assert_int_equal(e->off, off);
             /* the beginning takes as long as it likes */
             epochs_learn(e, n < EPOCH_BEGINNING ? 1000000 : off ? without : with, 4096);
@@ -154,11 +154,15 @@ static int epochs_run(struct epochs *e, int epochs, uint64_t with, uint64_t with
     return on;
 }
 
-/* Both are tried; then the faster stays, until it is the slower one. */
+/* A hundred operations try nothing. Then both are tried, and the faster stays, until it is the
+ * slower one. */
 static void test_epochs(void **state)
 {
     (void)state;
     struct epochs e = { 0 };
+    for (int n = 0; n < 110; n++, assert_false(e.off))
+        epochs_learn(&e, 100, 4096);
+    e = (struct epochs){ 0 };
     assert_false(e.off);
     assert_in_range(epochs_run(&e, TUNER_TRIES, 100, 400), 4, 5);
     assert_int_equal(epochs_run(&e, 40, 100, 400), 40);
