@@ -32,6 +32,7 @@ static const char *const manner_text[MANNERS] = {
 };
 /* team_rank.number: what it is in; where it is behind the stream */
 enum { NUMBER_OP, NUMBER_N, NUMBER_AFTER, NUMBER_OVER };
+enum { NO_ERRNO = -4096 };                /* DAMAGED (base/error.h) stays inside the library */
 
 static struct { int region, writer; enum manner manner; uint64_t seed, when; } point;
 
@@ -61,7 +62,7 @@ static void note_code(tutti_comm *comm, int rank, int error, struct team *team)
 {
     const char *said = tutti_explain(comm);
     bool over = strstr(said, "written over") != NULL;
-    if ((error == -EPROTO && over) || (error == -EIO && !over)) {
+    if ((error == -EPROTO && over) || (error == -EIO && !over) || error <= NO_ERRNO) {
         team->rank[rank].wrong = 1;
         snprintf(team->rank[rank].report, TEAM_TEXT, "%s", said);
     } else if (error == -EIO)
