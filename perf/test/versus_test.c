@@ -177,6 +177,14 @@ static void test_a_floor_is_the_shortest_of_its_round(void **state)
     rounds_close(&all);
 }
 
+static void begin(struct report *report, struct rounds *all)
+{
+    static const struct perf_program program = { .name = "test" };
+    char why[256];
+    report_begin(report, &program);
+    assert_true(rounds_open(all, NULL, "{}", why, sizeof why));
+}
+
 static bool remarked(const struct report *report, const char *what)
 {
     for (int i = 0; i < report->remark_count; i++)
@@ -189,16 +197,13 @@ static bool remarked(const struct report *report, const char *what)
  * four ranks is counted apart. */
 static void test_behind_is_counted_beside_the_floor(void **state)
 {
-    static const struct perf_program program = { .name = "test" };
     static const struct point points[] = {
         { OP_BROADCAST, 2, 65536 }, { OP_PINGPONG, 2, 4 }, { OP_BROADCAST, 4, 65536 }
     };
     struct report report;
     struct rounds all;
-    char why[256];
     (void)state;
-    report_begin(&report, &program);
-    assert_true(rounds_open(&all, NULL, "{}", why, sizeof why));
+    begin(&report, &all);
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < 3; k++) {
             struct round r = a_round(50, 51, 100, 80 + i);
@@ -259,13 +264,10 @@ static void test_a_later_run_adds_to_the_file(void **state)
 
 static void test_what_is_behind_is_listed(void **state)
 {
-    static const struct perf_program program = { .name = "test" };
     struct report report;
     struct rounds all;
-    char why[256];
     (void)state;
-    report_begin(&report, &program);
-    assert_true(rounds_open(&all, NULL, "{}", why, sizeof why));
+    begin(&report, &all);
     for (int i = 0; i < 8; i++) {
         struct round near = a_round(50, 51, 100, 80 + i), far = a_round(240, 250, 100, 120 + i),
                      changed = a_round(50, 240, 100, 10);
