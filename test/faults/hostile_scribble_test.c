@@ -56,13 +56,16 @@ static void note_in(struct team *team, int rank, int op, uint64_t n)
     team->rank[rank].number[NUMBER_N] = n;
 }
 
-/* What was written over has one code, and no other failure has it: -EIO where the report says so.
- * -EPROTO is for ranks that called different things. */
+/* What was written over has one code, and no other failure has it: -EIO where the report says so,
+ * or where a verdict names a device that failed. -EPROTO is for ranks that called different
+ * things. */
 static void note_code(tutti_comm *comm, int rank, int error, struct team *team)
 {
     const char *said = tutti_explain(comm);
-    bool over = strstr(said, "written over") != NULL;
-    if ((error == -EPROTO && over) || (error == -EIO && !over) || error <= NO_ERRNO) {
+    bool over = strstr(said, "written over") != NULL,
+         /* a verdict that was written over so */
+         device = strstr(said, "the device of rank") != NULL;
+    if ((error == -EPROTO && over) || (error == -EIO && !over && !device) || error <= NO_ERRNO) {
         team->rank[rank].wrong = 1;
         snprintf(team->rank[rank].report, TEAM_TEXT, "%s", said);
     } else if (error == -EIO)
