@@ -86,33 +86,16 @@ static bool operation_device_failed(struct coll *c, int error)
     return true;
 }
 
-/* Explains a failure: in the report, and to the ranks that still wait for this one. Its texts stay
- * off the path of a success. */
+/* Explains a failure: in the report, and to the ranks that still wait for this one. It stays off
+ * the path of a success. */
 static __attribute__((noinline, cold)) void operation_explain(struct coll *c, int result)
 {
-    struct tutti_comm *comm = c->comm;
-    struct watch *w = &comm->watch;
-    if (w->failed) {
-        char room[REPORT_TEXT];
-        struct text t = TEXT_IN(room);
-        rollcall_failure(&t, w, &c->op);
-        comm_show(comm, &t);
-    } else if (result == -EINTR)
-        comm_explain(comm,
-                     "interrupted in %s at %s: the interrupt function said stop; the comm is "
-                     "aborted",
-                     kind_name(fingerprint_kind(c->op.claim.descriptor)),
-                     arena_site_text(w->arena, c->op.site));
-    else if (result != -ECANCELED && !(load_acquire32(&w->attention) & ATTENTION_BROKEN)
-             && !operation_device_failed(c, result)) {
-        if (result == DAMAGED)
-            comm_explain(comm,
-                         "%s at %s: what another rank has left in the arena cannot be true: "
-                         "somebody has written over it",
-                         kind_name(fingerprint_kind(c->op.claim.descriptor)),
-                         arena_site_text(w->arena, c->op.site));
+    bool said = comm_explain_end(c->comm, &c->op, result);
+    if (said && result != DAMAGED)
+        return;
+    if (result != -ECANCELED && !(load_acquire32(&c->comm->watch.attention) & ATTENTION_BROKEN)
+        && !operation_device_failed(c, result))
         operation_pass_on(c, error_told(result));
-    }
 }
 
 int operation_end(struct coll *c, int result)

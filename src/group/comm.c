@@ -7,6 +7,7 @@
 #include "group/directory.h"
 #include "os/memory.h"
 #include "watch/death.h"
+#include "watch/rollcall.h"
 #include "watch/verdict.h"
 
 #include <errno.h>
@@ -257,6 +258,29 @@ void comm_explain(struct tutti_comm *comm, const char *format, ...)
     va_end(args);
     t.used = n < 0 ? 0 : (size_t)n < sizeof room ? (size_t)n : sizeof room - 1;
     comm_show(comm, &t);
+}
+
+bool comm_explain_end(struct tutti_comm *comm, const struct op *op, int result)
+{
+    struct watch *w = &comm->watch;
+    const char *kind = kind_name(fingerprint_kind(op->claim.descriptor)),
+               *site = arena_site_text(w->arena, op->site);
+    if (result == DAMAGED)
+        comm_explain(comm,
+                     "%s at %s: what another rank has left in the arena cannot be true: somebody "
+                     "has written over it", kind, site);
+    else if (w->failed) {
+        char room[REPORT_TEXT];
+        struct text t = TEXT_IN(room);
+        rollcall_failure(&t, w, op);
+        comm_show(comm, &t);
+    } else if (result == -EINTR)
+        comm_explain(comm,
+                     "interrupted in %s at %s: the interrupt function said stop; the comm is "
+                     "aborted", kind, site);
+    else
+        return false;
+    return true;
 }
 
 const char *comm_reason(int error)

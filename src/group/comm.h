@@ -367,6 +367,10 @@ const char *comm_reason(int error);
 __attribute__((format(printf, 2, 3))) void comm_explain(struct tutti_comm *comm, const char *format,
                                                         ...);
 
+/* Explains how op ended by `result`, which is negative. False: it cannot, and the report is as it
+ * was. True by a verdict, a stop, or DAMAGED. */
+bool comm_explain_end(struct tutti_comm *comm, const struct op *op, int result);
+
 /* This rank cannot take part for a reason of its own: fails the comm, and peers hear the reason at
  * once. A reason given before stands. */
 void comm_give_up(struct tutti_comm *comm, const char *reason);

@@ -100,9 +100,9 @@ static bool making_ended(struct beyond *beyond)
     if (cause && verdict_state(verdict) == VERDICT_CONFIRMED && verdict_names(verdict)
         && verdict_who(verdict) < parent->size)
         text_add(&why, "%s has failed: rank %u: %s", parent->name, verdict_who(verdict),
-                 error_text(cause));
+                 timed_wait_cause_text(cause));
     else if (cause)
-        text_add(&why, "%s has failed: %s", parent->name, error_text(cause));
+        text_add(&why, "%s has failed: %s", parent->name, timed_wait_cause_text(cause));
     return cause != 0;
 }
 

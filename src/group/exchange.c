@@ -2,9 +2,9 @@
 #include "group/exchange.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "watch/drive.h"
 #include "watch/journal.h"
-#include "watch/rollcall.h"
 
 struct exchange { struct op op; bool arrived; };
 
@@ -33,12 +33,11 @@ int comm_exchange(struct tutti_comm *comm, enum kind kind, uint32_t site, uint64
     store_relaxed64(&mine->payload[1], second);                      /* relaxed: E1 publishes it */
     journal_begin(w, x.op.claim.seq, x.op.claim.descriptor, 0, site, clock_tick());
     int r = drive_to_end(&x.op);
-    if (r < 0 && w->failed) {
-        char room[REPORT_TEXT];
-        struct text t = TEXT_IN(room);
-        rollcall_failure(&t, w, &x.op);
-        comm_show(comm, &t);
-    }
+    if (r < 0)
+        comm_explain_end(comm, &x.op, r);
+    if (r == DAMAGED)
+        comm_give_up(comm, comm_reason(-EIO));
+    r = error_told(r);
     journal_end(w, r, clock_tick());
     *seq = x.op.claim.seq;
     return r;

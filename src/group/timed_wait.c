@@ -114,6 +114,11 @@ int timed_wait_cause(const struct watch *w, uint64_t verdict)
     return 0;
 }
 
+const char *timed_wait_cause_text(int cause)
+{
+    return cause == -EIO ? "the device of a rank failed" : error_text(cause);
+}
+
 static int timed_wait_broken(struct timed_wait *p, int cause, int about, const char *what)
 {
     struct watch *w = &p->comm->watch;
@@ -123,13 +128,14 @@ static int timed_wait_broken(struct timed_wait *p, int cause, int about, const c
     text_clear(&t);
     text_add(&t, "the comm failed while this rank waited ");
     timed_wait_whom(&t, about, what);
-    text_add(&t, ": %s\n", error_text(cause));
+    text_add(&t, ": %s\n", timed_wait_cause_text(cause));
     for (uint32_t q = 0; q < w->size; q++) {
         uint32_t quit = load_acquire32(&w->members[q].quit);         /* E7 acquire */
         if (quit & (QUIT_ABORT | QUIT_DEVICE))
             text_add(&t,
-                     quit & QUIT_ABORT ? "rank %u aborted: %.*s\n"
-                                       : "the device of rank %u failed: %.*s\n",
+                     (quit & QUIT_DEVICE) && (cause == -EIO || !(quit & QUIT_ABORT))
+                         ? "the device of rank %u failed: %.*s\n"
+                         : "rank %u aborted: %.*s\n",
                      q, ABORT_TEXT - 1, w->members[q].why);
     }
     rollcall_table(&t, w, NULL);

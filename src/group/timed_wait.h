@@ -63,6 +63,8 @@ int timed_wait_slice(const struct timed_wait *p);
 /* 0, or why the comm has failed: an abort, a deadlock, or an operation, by this word of the slot.
  * */
 int timed_wait_cause(const struct watch *w, uint64_t verdict);
+/* Its sentence. Immortal. */
+const char *timed_wait_cause_text(int cause);
 
 /* 0, or why the comm has failed; then it is broken here, so that no call begins on it. about: a
    rank, TUTTI_ANY, or PATIENCE_NOBODY: `what` says all. */

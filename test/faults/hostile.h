@@ -22,7 +22,8 @@ const char *hostile_op_name(int op);
 /* Operation number n of the stream, of this kind. 0 or what it returned. What comes out is not
  * looked at. */
 int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint64_t n);
-tutti_comm *hostile_comm(tutti_comm *world, int op);         /* which has its reports */
+/* The report of the last hostile_op, of this kind, which failed; until the next call. */
+const char *hostile_said(tutti_comm *world, int op);
 tutti_queue *hostile_queue(void);                            /* of all ranks; rank 0 puts */
 
 struct hostile_stretch { char *at; size_t bytes; };

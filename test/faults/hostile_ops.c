@@ -8,6 +8,7 @@
 #include <string.h>
 
 static tutti_queue *steps;
+static char part_said[TEAM_TEXT];      /* the report of a comm that is freed by now */
 
 tutti_queue *hostile_queue(void) { return steps; }
 
@@ -273,6 +274,8 @@ static int split(tutti_comm *w, struct place p, uint64_t n)
     if (r < 0)
         return r;
     r = all_reduce(part, p, n & 2 ? RING : SMALL);
+    if (r < 0)
+        snprintf(part_said, sizeof part_said, "%s", tutti_explain(part));
     int freed = tutti_comm_free(part);
     return r < 0 ? r : freed;
 }
@@ -364,12 +367,13 @@ int hostile_op(tutti_comm *world, const struct hostile_room *room, int op, uint6
 {
     char *const *send = n & 4 ? room->arena : room->own,
                 *const *recv = n & 8 ? room->arena : room->own;
+    part_said[0] = 0;
     return ops[op].run(world, (struct place){ send[0], recv[1], recv[2] }, n);
 }
 
-tutti_comm *hostile_comm(tutti_comm *world, int op)
+const char *hostile_said(tutti_comm *world, int op)
 {
     bool queues = ops[op].run == queue_small || ops[op].run == queue_pieces
         || ops[op].run == queue_lent;
-    return queues ? tutti_queue_comm(steps) : world;
+    return part_said[0] ? part_said : tutti_explain(queues ? tutti_queue_comm(steps) : world);
 }

@@ -59,12 +59,11 @@ static void note_in(struct team *team, int rank, int op, uint64_t n)
 /* What was written over has one code, and no other failure has it: -EIO where the report says so,
  * or where a verdict names a device that failed. -EPROTO is for ranks that called different
  * things. */
-static void note_code(tutti_comm *comm, int rank, int error, struct team *team)
+static void note_code(const char *said, int rank, int error, struct team *team)
 {
-    const char *said = tutti_explain(comm);
     bool over = strstr(said, "written over") != NULL,
          /* a verdict that was written over so */
-         device = strstr(said, "the device of rank") != NULL;
+         device = strstr(said, "the device of ") != NULL;
     if ((error == -EPROTO && over) || (error == -EIO && !over && !device) || error <= NO_ERRNO) {
         team->rank[rank].wrong = 1;
         snprintf(team->rank[rank].report, TEAM_TEXT, "%s", said);
@@ -156,7 +155,7 @@ static int body(tutti_comm *world, int rank, struct team *team)
         r = hostile_op(world, &room, op, salt);
         team->rank[rank].operation = n;
         if (r < 0)
-            note_code(hostile_comm(world, op), rank, r, team);
+            note_code(hostile_said(world, op), rank, r, team);
     }
     team->rank[rank].error[0] = r;
     if (rank == point.writer) {                      /* it does not touch the arena again */
