@@ -1,5 +1,6 @@
-/* Loops of 32-byte loads and stores where the processor has them (AVX2). Of 1 MiB and more the C
- * library's own copy is as good as the plain one: it goes by such a loop there, too.
+/* By one instruction where that is best (Zen 5), else by loops of 32-byte loads and stores where
+ * the processor has them (AVX2). Of 1 MiB and more the C library's own copy is as good as the plain
+ * one: it goes by such a loop there, too.
  * Cost: 3 us for the first call, which asks what the processor has. */
 #include "base/copy.h"
 
@@ -13,10 +14,21 @@
 
 enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512, BESIDE = 1024 };
 enum { VECTOR = 32, TURN = 4 * VECTOR };
-enum { NOT_ASKED, MEMCPY, VECTORS };
+enum { NOT_ASKED, MEMCPY, VECTORS, INSTRUCTION };
+enum { BY_INSTRUCTION = 4097 };        /* bytes; less takes no longer by a loop */
+#if defined(TUTTI_TSAN) || defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };                /* it does not see what the instruction touches */
+#else
+enum { SANITIZED = 0 };
+#endif
 
 /* One of the above. Every writer writes the same. */
 static shared32 way;
+
+static void by_instruction(void *to, const void *from, size_t bytes)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
 
 __attribute__((target("avx2")))
 static inline __m256i load(const char *from) { return _mm256_loadu_si256((const void *)from); }
@@ -84,7 +96,9 @@ static uint32_t copy_way(void)
 {
     uint32_t now = load_relaxed32(&way);                 /* relaxed: what it says is a constant */
     if (now == NOT_ASKED) {
-        now = isa_has_avx2() ? VECTORS : MEMCPY;
+        now = !isa_has_avx2()                             ? MEMCPY
+            : isa_amd_family() >= ISA_ZEN5 && !SANITIZED ? INSTRUCTION
+                                                          : VECTORS;
         store_relaxed32(&way, now);                      /* relaxed: as above */
     }
     return now;
@@ -92,8 +106,16 @@ static uint32_t copy_way(void)
 
 void copy_long(void *to, const void *from, size_t bytes)
 {
+    if (bytes >= BY_INSTRUCTION && bytes < BY_LOOP && copy_way() == INSTRUCTION)
+        by_instruction(to, from, bytes);
+    else
+        copy_long_by_loop(to, from, bytes);
+}
+
+void copy_long_by_loop(void *to, const void *from, size_t bytes)
+{
     size_t behind = ((uintptr_t)to - (uintptr_t)from) % COPY_PAGE;
-    if (bytes < BY_LOOP && copy_way() == VECTORS)
+    if (bytes < BY_LOOP && copy_way() != MEMCPY)
         plain_vectors(to, from, bytes);
     else if (behind && behind < COPY_BADLY)
         copy_lines(to, from, bytes, 0);
@@ -103,7 +125,7 @@ void copy_long(void *to, const void *from, size_t bytes)
 
 void copy_unordered(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= STREAM_LEAST && copy_way() == VECTORS)
+    if (bytes >= STREAM_LEAST && copy_way() != MEMCPY)
         streaming_vectors(to, from, bytes);
     else
         copy_lines(to, from, bytes, 1);
@@ -111,7 +133,7 @@ void copy_unordered(void *to, const void *from, size_t bytes)
 
 void copy_beside(void *to, const void *from, void *past, const void *kept, size_t bytes)
 {
-    if (bytes >= STREAM_LEAST && copy_way() == VECTORS)
+    if (bytes >= STREAM_LEAST && copy_way() != MEMCPY)
         beside_vectors(to, from, past, kept, bytes);
     else {
         copy_plain(to, from, bytes);

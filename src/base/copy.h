@@ -13,13 +13,19 @@
  * of 32-byte loads and stores, which is never slower: a broadcast of 256 KiB between two ranks of a
  * Zen 4 that share a cache 17 us and 7.6, of 64 KiB between far ones 5.8 and 5.0. A loop of 16
  * bytes takes half as long again, one of 64 as long. Streaming stores of 32 bytes take 0.85 to 0.91
- * of the time of those of 16. */
+ * of the time of those of 16.
+ *
+ * On AMD's Zen 5 no place is bad for the instruction. It does not fetch the lines that it
+ * overwrites: into 64 KiB that another CPU has read it takes 0.6 us if both share a cache, 1.4 if
+ * they do not, and the loop takes 1.9 and 8.5. */
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+typedef void copy_fn(void *to, const void *from, size_t bytes);
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -52,11 +58,22 @@ static inline __attribute__((always_inline)) void copy_lines(void *to, const voi
 
 /* As memcpy, for what the C library would copy by one instruction. */
 void copy_long(void *to, const void *from, size_t bytes);
+void copy_long_by_loop(void *to, const void *from, size_t bytes);
 
 static inline void copy_plain(void *to, const void *from, size_t bytes)
 {
     if (bytes >= COPY_BY_INSTRUCTION)
         copy_long(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* The same by a loop, for what a peer folds while this rank folds what that peer gave: there the
+   instruction takes 1.02 to 1.11 of the time on the Zen 5. */
+static inline void copy_by_loop(void *to, const void *from, size_t bytes)
+{
+    if (bytes >= COPY_BY_INSTRUCTION)
+        copy_long_by_loop(to, from, bytes);
     else
         memcpy(to, from, bytes);
 }
@@ -72,6 +89,11 @@ void copy_beside(void *to, const void *from, void *past, const void *kept, size_
 #else
 enum { COPY_STREAMS = 0 };
 static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+
+static inline void copy_by_loop(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
 
 static inline void copy_unordered(void *to, const void *from, size_t bytes)
 {

@@ -38,6 +38,20 @@ static inline int isa_has_avx512(void)
                    ISA_SAVES_AVX512);
 }
 
+/* 0: not AMD. */
+enum { ISA_ZEN5 = 0x1a };
+static inline unsigned isa_amd_family(void)
+{
+    enum { AUTH = 0x68747541, ENTI = 0x69746e65, CAMD = 0x444d4163 };
+    unsigned a, b, c, d, family;
+    __cpuid(0, a, b, c, d);
+    if (b != AUTH || d != ENTI || c != CAMD)
+        return 0;
+    __cpuid(1, a, b, c, d);
+    family = a >> 8 & 15;
+    return family == 15 ? family + (a >> 20 & 255) : family;
+}
+
 #else
 
 static inline int isa_has_avx2(void) { return 0; }

@@ -21,13 +21,13 @@
 
 enum { STAGED_LEAST = 8 << 10, STAGED_LESS = 100 };  /* bytes; ns a KiB */
 
-/* less: STAGED_LESS in ticks. Returns the ticks that it took; 0 for a copy too small to be
-   measured. */
-static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, void *to, const void *from,
-                                   size_t bytes)
+/* less: STAGED_LESS in ticks. plain: copy_plain, or copy_by_loop. Returns the ticks that it took; 0
+   for a copy too small to be measured. */
+static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, copy_fn *plain, void *to,
+                                   const void *from, size_t bytes)
 {
     if (!COPY_STREAMS || bytes < STAGED_LEAST) {
-        copy_plain(to, from, bytes);
+        plain(to, from, bytes);
         return 0;
     }
     bool streamed = tuner_choose_less(ways, less);
@@ -35,7 +35,7 @@ static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, void *to, 
     if (streamed)
         copy_streaming(to, from, bytes);
     else
-        copy_plain(to, from, bytes);
+        plain(to, from, bytes);
     uint64_t ticks = clock_tick() - began;
     tuner_learn_mean(ways, streamed, ticks, bytes);
     return ticks;

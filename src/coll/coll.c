@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { TIMED_BYTES = 4096 };         /* a smaller copy costs about as much as a read of the clock */
+enum { FOLDED_BY_LOOP = 256 << 10 };   /* from here on the instruction is faster */
 
 char *coll_at(const struct coll *c, uint64_t at, size_t bytes)
 {
@@ -43,8 +44,16 @@ void coll_publish(struct coll *c, const char *at)
         coll_publish_factor(c);
 }
 
+/* Each rank folds what the others give, while they do. */
+static bool all_fold(const struct coll *c)
+{
+    return c->fold.kernel && fingerprint_kind(c->op.claim.descriptor) != KIND_REDUCE
+        && c->bytes < FOLDED_BY_LOOP;
+}
+
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
 {
+    copy_fn *copy = all_fold(c) ? copy_by_loop : copy_plain;
     if (to == from || bytes == 0)
         return;
     if (c->gpu.mover) {
@@ -52,11 +61,11 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
         return;
     }
     if (bytes < TIMED_BYTES) {
-        copy_plain(to, from, bytes);
+        copy(to, from, bytes);
         return;
     }
     uint64_t began = clock_tick();
-    copy_plain(to, from, bytes);
+    copy(to, from, bytes);
     c->fold.ticks += clock_tick() - began;
 }
 
@@ -65,8 +74,8 @@ void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
     if (!COPY_STREAMS || c->gpu.mover || bytes < STAGED_LEAST || to == from)
         coll_copy(c, to, from, bytes);
     else
-        c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less, to, from,
-                                     bytes);
+        c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less,
+                                     all_fold(c) ? copy_by_loop : copy_plain, to, from, bytes);
 }
 
 bool coll_copy_beside(struct coll *c, void *to, const void *from, void *past, const void *kept,

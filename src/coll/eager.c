@@ -197,7 +197,7 @@ bool eager_ready(const struct tutti_comm *comm, uint64_t seq, size_t bytes)
 void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t bytes)
 {
     char *slot = comm->stage.eager[seq & 1];
-    copy_plain(slot, send, bytes);
+    copy_by_loop(slot, send, bytes);
     eager_wrote(comm, seq, bytes);
     /* relaxed: E1 publishes it */
     store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0],

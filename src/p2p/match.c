@@ -5,7 +5,6 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
-#include "base/copy.h"
 #include "base/error.h"
 #include "fold/fold.h"
 #include "group/place.h"
@@ -82,20 +81,20 @@ static const char *match_direct(const struct p2p *p, uint32_t from, const struct
 struct landing landing_begin(struct p2p *p, size_t bytes)
 {
     struct tuner *ways = COPY_STREAMS ? tuner_of(p->streams, bytes, STREAM_LEAST) : NULL;
-    return (struct landing){ ways, 0, ways && tuner_choose(ways, 1) };
+    return (struct landing){ message_copy(bytes), ways, 0, ways && tuner_choose(ways, 1) };
 }
 
 void landing_copy(struct landing *landing, char *to, const char *from, size_t bytes)
 {
     if (!landing->ways) {
-        copy_plain(to, from, bytes);
+        landing->plain(to, from, bytes);
         return;
     }
     uint64_t began = clock_tick();
     if (landing->streamed)
         copy_streaming(to, from, bytes);
     else
-        copy_plain(to, from, bytes);
+        landing->plain(to, from, bytes);
     landing->ticks += clock_tick() - began;
 }
 
@@ -399,7 +398,7 @@ bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *
         landing_copy(&landing, to, p2p_at(p, e->rest.at), e->bytes);
         landing_end(&landing, e->bytes);
     } else if (e->bytes && !chunks)
-        copy_plain(to, envelope_apart(e) ? p2p_at(p, e->rest.at) : e->text, e->bytes);
+        message_copy(e->bytes)(to, envelope_apart(e) ? p2p_at(p, e->rest.at) : e->text, e->bytes);
     if (got)
         *got = (tutti_message){ note->peer, (int)e->tag, e->bytes / note->width };
     size_t bytes = e->bytes;

@@ -15,7 +15,6 @@
 #include "p2p/p2p.h"
 
 #include "base/clock.h"
-#include "base/copy.h"
 #include "base/tuner.h"
 
 #include <string.h>

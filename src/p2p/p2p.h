@@ -58,6 +58,7 @@
 #ifndef TUTTI_P2P_P2P_H
 #define TUTTI_P2P_P2P_H
 
+#include "base/copy.h"
 #include "base/tiny.h"
 #include "group/comm.h"
 #include "watch/drive.h"
@@ -96,8 +97,17 @@ enum { CMA_LEAST = TINY(256 << 10, 1 << 30) };
 
 struct post_list { struct post *head, *tail; };
 
+/* How a message is copied. One that goes in one piece: by a loop. On the Zen 5 a ping-pong of 6 to
+ * 8 KiB between far CPUs takes 1.13 to 1.23 times as long by one instruction, and one of 32 KiB,
+ * in chunks, 0.86. */
+static inline copy_fn *message_copy(size_t bytes)
+{
+    return bytes < OVERLAP_LEAST ? copy_by_loop : copy_plain;
+}
+
 /* How a large message is stored where its receiver wants it: plainly, or past the caches. */
 struct landing {
+    copy_fn *plain;
     struct tuner *ways;                              /* NULL: plainly */
     uint64_t ticks;                                  /* spent so far */
     bool streamed;

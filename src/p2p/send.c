@@ -89,9 +89,9 @@ static inline int send_whole(struct p2p *p, struct lane *lane, const struct note
         overlap_end(p, lane, &chunks, &front);
     } else if (block) {
         e->pages = pages;              /* now, so that the letter's line comes during the copy */
-        copy_plain(at, from, bytes);
+        message_copy(bytes)(at, from, bytes);
     } else
-        staged_copy(&p->staged, p->comm->world->staged_less, at, from, bytes);
+        staged_copy(&p->staged, p->comm->world->staged_less, message_copy(bytes), at, from, bytes);
     e->mode = mode;
     e->pages = pages;
     e->rest.at = p2p_offset(p, at);
@@ -198,7 +198,7 @@ static bool offered_push(struct p2p *p, struct lane *lane, struct post *post)
     while (post->piece < post->pieces
            && lane->filled - load_acquire64(&lane->out->drained) < p->pieces) {
         size_t at = post->piece++ * PIECE, n = post->bytes - at < PIECE ? post->bytes - at : PIECE;
-        staged_copy(&p->staged, p->comm->world->staged_less,
+        staged_copy(&p->staged, p->comm->world->staged_less, copy_plain,
                     lane->stage + lane->filled % p->pieces * PIECE, post->from + at, n);
         store_fence64(&lane->out->filled, ++lane->filled);           /* E38 release, E40 fence */
         p2p_ring(p, lane_peer(p, lane));

@@ -1,6 +1,6 @@
 /* Each copy moves exactly its bytes: the streaming one at every alignment of both sides and
- * every length around its lines of 64, both wherever the two lie to each other within their pages,
- * and around the length from which on the C library copies. */
+ * every length around its lines of 64, all wherever the two lie to each other within their pages,
+ * and around the lengths from which on one instruction and the C library copy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,21 +64,22 @@ static void test_beside(void **state)
 
 static void test_every_distance(void **state)
 {
+    enum { MOST = 4200 };
     (void)state;
     static _Alignas(4096) unsigned char from[2 * PAGE], to[3 * PAGE];
     filled(from, sizeof from);
     const size_t sources[] = { 0, 1, 15, 16, 40 },
-                 lengths[] = { 511, 512, 2047, 2048, 2049, 2111, 2176, LONG };
+                 lengths[] = { 511, 512, 2047, 2048, 2049, 2111, 2176, LONG, 4096, 4097, MOST };
+    copy_fn *const copies[] = { copy_plain, copy_by_loop, copy_streaming };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         for (size_t behind = 0; behind < PAGE; behind += behind < 66 ? 1 : 509)
             for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
                 unsigned char *at = to + sources[i] + behind;
-                memset(to, 0xee, sizeof to);
-                copy_plain(at, from + sources[i], lengths[k]);
-                check(to, sizeof to, at, from + sources[i], lengths[k]);
-                memset(to, 0xee, sizeof to);
-                copy_streaming(at, from + sources[i], lengths[k]);
-                check(to, sizeof to, at, from + sources[i], lengths[k]);
+                for (size_t c = 0; c < sizeof copies / sizeof *copies; c++) {
+                    memset(to, 0xee, sizeof to);
+                    copies[c](at, from + sources[i], lengths[k]);
+                    check(to, sizeof to, at, from + sources[i], lengths[k]);
+                }
             }
 }
 
