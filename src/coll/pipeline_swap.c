@@ -4,6 +4,7 @@
 
 #include "arena/span.h"
 #include "coll/parts.h"
+#include "coll/swap.h"
 
 /* The half with a block for each rank: blocks of 512 KiB take 1.02 and 1.04 of the time near, and
    0.86 and 0.88 far. */
@@ -12,21 +13,10 @@ enum { BLOCKS_BYTES = PIPELINE_SWAP_DEPTH * PIPELINE_SWAP_PIECE };
 /* beside the offset of the blocks, which are aligned */
 enum { WANTED = 1 };
 
-static int row(enum kind kind)
-{
-    switch (kind) {
-    case KIND_ALL_REDUCE: return 0;
-    case KIND_ALL_GATHER: return 1;
-    case KIND_ALL_TO_ALL: return 2;
-    case KIND_REDUCE_SCATTER: return 3;
-    default: return -1;
-    }
-}
-
 void pipeline_swap_open(struct coll *c)
 {
     struct tutti_comm *comm = c->comm;
-    int kind = row(c->algorithm->kind);
+    int kind = swap_row(c->algorithm->kind);
     c->swap.class = NULL;
     c->swap.agreed = c->swap.on = false;
     if (kind < 0 || c->algorithm->direct || comm->watch.size != 2 || comm->crowded

@@ -1,6 +1,6 @@
 /* What is published beside the place: where the block begins, how much of it has pages, and what
- * rank 0 wants next. The block is one of two, its owner's or the other's; so a broken word leads no
- * rank to write anywhere else.
+ * rank 0 wants next in operations like this one. The block is one of two, its owner's or the
+ * other's; so a broken word leads no rank to write anywhere else.
  * Cost: a store in a line that is written anyway, a load from one that is here. */
 #include "coll/swap.h"
 
@@ -9,6 +9,25 @@
 enum { PAGE = 4096, WANTED = 1 << 11, PAGES = WANTED - 1 };
 
 _Static_assert(SWAP_ROOM / PAGE <= PAGES && WANTED < PAGE, "all of it stands below a page");
+
+int swap_row(enum kind kind)
+{
+    switch (kind) {
+    case KIND_ALL_REDUCE: return 0;
+    case KIND_ALL_GATHER: return 1;
+    case KIND_ALL_TO_ALL: return 2;
+    case KIND_REDUCE_SCATTER: return 3;
+    default: return -1;
+    }
+}
+
+/* The tries of operations like this one. */
+static struct epochs *tries(const struct coll *c)
+{
+    size_t times = c->bytes / SWAP_TRIED | 1;
+    int class = 63 - __builtin_clzll((unsigned long long)times), most = SWAP_EAGER_CLASSES - 1;
+    return &c->comm->coll.swap.epochs[swap_row(c->algorithm->kind)][class < most ? class : most];
+}
 
 bool swap_may(const struct coll *c)
 {
@@ -33,7 +52,7 @@ char *swap_block(struct coll *c, size_t bytes)
 {
     struct swap *h = &c->comm->coll.swap;
     int error;
-    if ((h->epochs.off && c->bytes >= SWAP_TRIED) || c->op.claim.seq < h->from
+    if ((c->bytes >= SWAP_TRIED && tries(c)->off) || c->op.claim.seq < h->from
         || bytes > SWAP_ROOM)
         return NULL;
     if (!h->own)
@@ -47,7 +66,7 @@ char *swap_block(struct coll *c, size_t bytes)
 void swap_publish(struct coll *c, const char *block)
 {
     struct swap *h = &c->comm->coll.swap;
-    uint64_t word = h->epochs.off ? 0 : WANTED;
+    uint64_t word = tries(c)->off ? 0 : WANTED;
     c->hands = block ? HANDS_PUBLISHED : HANDS_NONE;
     if (block) {
         word |= (uint64_t)(block - c->comm->world->arena.base) | h->bytes / PAGE;
@@ -92,17 +111,16 @@ void swap_take(struct coll *c)
     } else if (c->hands == HANDS_PUBLISHED || word & PAGES)
         h->from = c->op.claim.seq + 2;                 /* both, or they would publish by turns */
     if (w->me == 1)
-        h->epochs.off = !(word & WANTED);
+        tries(c)->off = !(word & WANTED);
 }
 
 void swap_learn(struct coll *c)
 {
-    struct swap *h = &c->comm->coll.swap;
     if (!c->hands || c->lends || c->comm->watch.me == 1 || c->bytes < SWAP_TRIED)
         return;
     if (!comm_stage_paid(c->comm)) {
-        h->epochs.off = false;
+        tries(c)->off = false;
         return;
     }
-    epochs_learn(&h->epochs, c->fold.ticks, c->bytes);
+    epochs_learn(tries(c), c->fold.ticks, c->bytes);
 }

@@ -131,6 +131,9 @@ struct stage {
    each is followed by a small one, uses all of it, too. */
 enum { STAGE_EARNS = 8 };
 
+/* Kinds in which blocks change hands (coll/swap); doublings of sizes: eager, through pipelines. */
+enum { SWAP_KINDS = 4, SWAP_EAGER_CLASSES = 6, SWAP_CLASSES = 3 };
+
 /* coll/swap. All zeros: nothing has been tried. */
 struct swap {
     char *mine;                        /* the block that this rank writes next: */
@@ -138,7 +141,7 @@ struct swap {
     size_t bytes;                      /* of `mine`, from its beginning, whose pages are there */
     uint64_t from;                     /* number of the first operation that may write there */
     /* rank 0's: by slots, by blocks that change hands. Rank 1: `off` alone, as rank 0 said last */
-    struct epochs epochs;
+    struct epochs epochs[SWAP_KINDS][SWAP_EAGER_CLASSES];
 };
 
 /* coll/pipeline_swap: of a kind and a class of sizes. */
@@ -146,7 +149,6 @@ struct swap_class {
     struct epochs epochs;              /* rank 0's: by slots, by blocks that change hands */
     bool on;                           /* the next operation of the class goes so: both know it */
 };
-enum { SWAP_KINDS = 4, SWAP_CLASSES = 3 };
 
 struct site_seen { const char *site; uint32_t number; };
 

@@ -1,7 +1,8 @@
 /* ctest: timeout=300 labels=tsan */
 /* Eager operations whose slots go round in the ring: every result, of kinds and sizes mixed at
  * random; and where the data of a slot lie: inside it, also where a rank's own block has no room.
- * Between two ranks blocks may change hands instead; below the ring's sizes they always do. */
+ * Between two ranks blocks may change hands instead; below the ring's sizes they always do, and
+ * each kind and class of sizes goes its own way. */
 #include "coll/eager.h"
 #include "coll/parts.h"
 #include "coll/swap.h"
@@ -123,7 +124,8 @@ static int few(tutti_comm *world, int rank)
         for (int to = 0; to < 2; to++)
             for (size_t i = 0; i < count; i++)
                 in[(size_t)to * count + i] = word_of(n, rank, to, i);
-        world->coll.swap.epochs.off = n % 3 == 0 && rank == 0;
+        for (int row = 0; row < SWAP_KINDS; row++)
+            world->coll.swap.epochs[row][0].off = n % 3 == 0 && rank == 0;
         CHECK_IS(run(kind, in, out, count, root, world), 0);
         CHECK_IS(wrong(kind, out, count, root, n, rank, 2), 0);
         if (kind > 1)
@@ -136,6 +138,47 @@ static int few(tutti_comm *world, int rank)
     }
     CHECK(handed > 0);
     return 0;
+}
+
+/* Operations 0 to 2 by turns, when the ring has been earned. The first alone goes by slots. */
+static int apart(tutti_comm *world, int rank)
+{
+    enum { TURNS = 3, BLOCK = 16384, MANY = 60, EARNED = 2 * EAGER_MOST / EAGER_CHUNK };
+    static const struct { int kind; size_t block; } of[TURNS] = {
+        { 0, BLOCK }, { 0, 2 * BLOCK }, { 1, 2 * BLOCK }
+    };
+    uint32_t *in = malloc(ALL), *out = malloc(ALL);
+    CHECK(in != NULL && out != NULL);
+    memset(in, 0, ALL);
+    world->world->staged_less = CHEAP;
+    for (int n = 0; n < EARNED && !comm_stage_paid(world); n++)
+        CHECK_IS(run(1, in, out, 2 * BLOCK / 4, 0, world), 0);
+    CHECK(comm_stage_paid(world));
+    for (uint64_t n = 0; n < MANY; n++) {
+        size_t block = of[n % TURNS].block, count = block / 4;
+        int kind = of[n % TURNS].kind;
+        for (int to = 0; to < 2; to++)
+            for (size_t i = 0; i < count; i++)
+                in[(size_t)to * count + i] = word_of(n, rank, to, i);
+        if (rank == 0)
+            world->coll.swap.epochs[swap_row(KIND_ALL_TO_ALL)][2].off = true;
+        CHECK_IS(run(kind, in, out, count, 0, world), 0);
+        CHECK_IS(wrong(kind, out, count, 0, n, rank, 2), 0);
+        const char *slot = world->world->arena.base
+            + load_relaxed64(&world->watch.mine->arrival[world->seq & 1].payload[0]);
+        const char *first = slot + (kind == 0 && rank == 0 ? block : 0);
+        if (n >= TURNS)                    /* the first one tells rank 1 */
+            CHECK_IS(changes_hands(&world->coll.swap, first, first + block), n % TURNS != 0);
+    }
+    free(in);
+    free(out);
+    return 0;
+}
+
+static void test_apart(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, apart), 0);
 }
 
 static void test_few(void **state)
@@ -166,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few),
+        cmocka_unit_test(test_apart),
         cmocka_unit_test(test_2),
         cmocka_unit_test(test_3),
         cmocka_unit_test(test_4),
