@@ -1,7 +1,7 @@
 /* Job: choose between two ways of which single operations cannot be compared, since the first ones
  *      of a way find the lines where the other way has left them. So a try is an epoch, of which
  *      the beginning does not count (base/tuner.h chooses). The first epoch, of the way that wins
- *      mostly, is a longer one: a comm that does a hundred operations pays for no try.
+ *      mostly, is a longer one: a comm that does two hundred operations pays for no try.
  * Owns: nothing: each user has one of these, or one for each class of sizes.
  * Never: changes anything that a peer could notice: who learns tells its peers. */
 #ifndef TUTTI_BASE_EPOCHS_H
@@ -9,7 +9,7 @@
 
 #include "base/tuner.h"
 
-enum { EPOCH = 32, EPOCH_FIRST = 128, EPOCH_BEGINNING = 8 };
+enum { EPOCH = 32, EPOCH_FIRST = 256, EPOCH_BEGINNING = 8 };
 
 /* All zeros: nothing has been tried. */
 struct epochs {

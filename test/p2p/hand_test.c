@@ -99,7 +99,7 @@ static int body_values(tutti_comm *world, int rank)
  * epoch, too. */
 static int body_large(tutti_comm *world, int rank)
 {
-    enum { TURNS = 5 * 32, LARGE = MEDIUM + 4096 };
+    enum { TURNS = EPOCH_FIRST + EPOCH, LARGE = MEDIUM + 4096 };
     unsigned char *out = malloc(LARGE), *in = malloc(LARGE);
     int blocks = 0;
     CHECK(out && in);
@@ -114,7 +114,7 @@ static int body_large(tutti_comm *world, int rank)
             CHECK_IS(tutti_send(out, LARGE, TUTTI_U8, 1 - rank, 1, world, NULL), 0);
             blocks += handed(p2p_lane(world->p2p, (uint32_t)(1 - rank)));
         }
-    CHECK(rank == 1 || (blocks > 2 * 32 && blocks < TURNS - 32));
+    CHECK(rank == 1 || (blocks > 2 * EPOCH && blocks < TURNS - EPOCH));
     free(in);
     free(out);
     return 0;
