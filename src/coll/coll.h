@@ -173,7 +173,7 @@ int coll_nothing(struct coll *c);               /* before or after, where there 
    read it there. That is one wait more and one copy less.
    coll_given: this rank has read what it reads (E22). coll_returned: DONE, or WAITING until all
    have read what this rank lends. */
-enum { LEND_LEAST = TINY(8192, 64) };
+enum { LEND_LEAST = TINY(8192, 64), LEND_CROWDED_LEAST = TINY(65540, 68) };
 static inline void coll_given(struct coll *c)
 {
     if (c->bytes >= LEND_LEAST)

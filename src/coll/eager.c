@@ -23,13 +23,22 @@ int eager_slot(struct coll *c, char **slot)
     return comm_eager_slot(c->comm, c->op.claim.seq, c->bytes, slot);
 }
 
+/* Lending takes one more wait. Ranks that share CPUs gain by it only where they save a long copy. A
+   scatter's root alone saves it, while all wait: it takes as long for each of more ranks. */
+static size_t eager_lends_from(const struct coll *c)
+{
+    size_t ranks = c->comm->watch.size;
+    return !c->comm->crowded ? LEND_LEAST
+        : c->algorithm->kind == KIND_SCATTER && ranks > 4 ? ranks * (LEND_CROWDED_LEAST / 4)
+        : LEND_CROWDED_LEAST;
+}
+
 /* The caller's buffer, if peers may read it in place, else NULL. They may if all of it is in the
    arena, with as many bytes behind it as they expect of the longest, and it is not written before
-   they have read it. Not if ranks share CPUs, because it takes one more wait. Not in a comm with
-   devices, which copy out of registered memory only. */
+   they have read it. Not in a comm with devices, which copy out of registered memory only. */
 static char *eager_lent(const struct coll *c, size_t bytes)
 {
-    if (bytes < LEND_LEAST || c->comm->crowded || c->comm->coll.devices || c->gpu.call
+    if (bytes < eager_lends_from(c) || c->comm->coll.devices || c->gpu.call
         || (c->send == c->recv && c->algorithm->kind != KIND_BROADCAST))
         return NULL;
     struct place place = comm_place(c->comm, c->send, bytes);

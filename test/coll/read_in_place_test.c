@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 65536, COUNT = MOST / 4 };             /* bytes, i32 */
+enum { MOST = 131072, COUNT = MOST / 8 };            /* bytes, i32 */
 enum { GONE, READING };                              /* words of the page */
 /* for a lender that leaves too early: one that is right costs a test that long */
 enum { PATIENCE_NS = 50000000 };
@@ -88,17 +88,17 @@ static int body_dies(tutti_comm *world, int rank)
     return 0;
 }
 
-/* Every kind, of sizes on both sides of where lending begins; what is given is written anew as soon
- * as a call is over. */
+/* Every kind, of sizes on both sides of where lending begins, with a CPU each and without; what is
+ * given is written anew as soon as a call is over. */
 static int body_kinds(tutti_comm *world, int rank)
 {
-    static const size_t counts[] = { 2047, 2048, 2049, 4100, COUNT / 4 };
+    static const size_t counts[] = { 2047, 2048, 2049, 4100, COUNT / 4, COUNT / 2, COUNT + 1 };
     int size = tutti_size(world), *x = tutti_alloc((size_t)size * MOST, world),
         *y = tutti_alloc((size_t)size * MOST, world);
     CHECK(x != NULL && y != NULL);
-    for (int round = 0; round < 300; round++) {
-        size_t n = counts[round % 5];
-        int root = round % size, wrong = 0, r = 0, kind = round / 5 % 6;
+    for (int round = 0; round < 448; round++) {
+        size_t n = counts[round % 7];
+        int root = round % size, wrong = 0, r = 0, kind = round / 7 % 8;
         for (size_t i = 0; i < n * (size_t)size; i++)
             x[i] = value(rank, i) + round;
         switch (kind) {
@@ -107,6 +107,8 @@ static int body_kinds(tutti_comm *world, int rank)
         case 2: r = tutti_scan(x, y, n, TUTTI_I32, TUTTI_SUM, world, NULL); break;
         case 3: r = tutti_all_to_all(x, y, n, TUTTI_I32, world, NULL); break;
         case 4: r = tutti_gather(x, y, n, TUTTI_I32, root, world, NULL); break;
+        case 5: r = tutti_scatter(x, y, n, TUTTI_I32, root, world, NULL); break;
+        case 6: r = tutti_reduce(x, y, n, TUTTI_I32, TUTTI_SUM, root, world, NULL); break;
         default:
             memcpy(y, x, n * 4);
             r = tutti_broadcast(y, n, TUTTI_I32, root, world, NULL);
@@ -115,17 +117,20 @@ static int body_kinds(tutti_comm *world, int rank)
         memset(x, 0, (size_t)size * MOST);
         CHECK_IS(r, 0);
         for (size_t i = 0; i < n; i++) {
-            int sum = 0, below = 0;
+            int sum = 0, below = 0, all = 0;
             for (int p = 0; p < size; p++) {
                 sum += value(p, (size_t)rank * n + i) + round;
                 below += p <= rank ? value(p, i) + round : 0;
+                all += value(p, i) + round;
                 wrong += kind == 0 && y[(size_t)p * n + i] != value(p, i) + round;
                 wrong += kind == 3
                     && y[(size_t)p * n + i] != value(p, (size_t)rank * n + i) + round;
                 wrong += kind == 4 && rank == root && y[(size_t)p * n + i] != value(p, i) + round;
             }
             wrong += (kind == 1 && y[i] != sum) || (kind == 2 && y[i] != below)
-                || (kind == 5 && y[i] != value(root, i) + round);
+                || (kind == 5 && y[i] != value(root, (size_t)rank * n + i) + round)
+                || (kind == 6 && rank == root && y[i] != all)
+                || (kind == 7 && y[i] != value(root, i) + round);
         }
         CHECK_IS(wrong, 0);
     }
@@ -194,6 +199,7 @@ static void test_every_kind(void **state)
     (void)state;
     assert_int_equal(ranks_run(2, body_kinds, 0), 0);
     assert_int_equal(ranks_run(3, body_kinds, 0), 0);
+    assert_int_equal(ranks_run(4, body_kinds, 0), 0);
 }
 
 int main(void)
