@@ -44,11 +44,11 @@ void coll_publish(struct coll *c, const char *at)
         coll_publish_factor(c);
 }
 
-/* Each rank folds what the others give, while they do. */
+/* Each rank folds what the others give, while they do: with a CPU for each. */
 static bool all_fold(const struct coll *c)
 {
-    return c->fold.kernel && fingerprint_kind(c->op.claim.descriptor) != KIND_REDUCE
-        && c->bytes < FOLDED_BY_LOOP;
+    return c->fold.kernel && c->bytes < FOLDED_BY_LOOP && !c->comm->crowded
+        && fingerprint_kind(c->op.claim.descriptor) != KIND_REDUCE;
 }
 
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
