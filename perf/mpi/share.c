@@ -127,6 +127,17 @@ int MPI_Init(int *argc, char ***argv)
     return r;
 }
 
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int (*next)(int *, char ***, int, int *);
+    *(void **)&next = dlsym(RTLD_NEXT, "MPI_Init_thread");
+    depth++;
+    int r = next(argc, argv, required, provided);
+    depth--;
+    began = now();
+    return r;
+}
+
 /* Fortran's */
 void mpi_init_(void *error);
 void mpi_init_(void *error)
