@@ -313,6 +313,24 @@ static void test_start_of_message(void **state)
     says(played(2, body_start), 0, -EIO, "somebody has written over it");
 }
 
+/* ---- an exchange: a verdict on an operation that nobody has begun ---- */
+
+static int body_beyond(tutti_comm *world, int rank, struct team *team)
+{
+    tutti_comm *part;
+    if (rank == 1)
+        return back(world, team, rank, 0);
+    store_release64(&world->watch.slot->verdict,
+                    verdict_make(seq_next(world) + 5, WHY_DIED, 1, 1));
+    return back(world, team, rank, tutti_comm_split(world, 0, 0, &part));
+}
+
+static void test_verdict_beyond(void **state)
+{
+    (void)state;
+    says(played(2, body_beyond), 0, -EIO, "somebody has written over it");
+}
+
 int main(void)
 {
     setenv("TUTTI_SPAN_BYTES", "64M", 1);
@@ -322,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_verdict_names_nobody), cmocka_unit_test(test_reader_left_by_error),
         cmocka_unit_test(test_word_written_over), cmocka_unit_test(test_places_change),
         cmocka_unit_test(test_to_myself), cmocka_unit_test(test_start_of_message),
+        cmocka_unit_test(test_verdict_beyond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
