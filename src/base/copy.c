@@ -15,7 +15,7 @@
 enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512, BESIDE = 1024 };
 enum { VECTOR = 32, TURN = 4 * VECTOR };
 enum { NOT_ASKED, MEMCPY, VECTORS, INSTRUCTION };
-enum { BY_INSTRUCTION = 4097 };        /* bytes; less takes no longer by a loop */
+enum { BY_INSTRUCTION = 4096 };        /* bytes; less takes no longer by a loop */
 #if defined(TUTTI_TSAN) || defined(__SANITIZE_ADDRESS__)
 enum { SANITIZED = 1 };                /* it does not see what the instruction touches */
 #else
