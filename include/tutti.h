@@ -226,7 +226,8 @@ enum { TUTTI_QUEUE_REFUSE = 1, TUTTI_QUEUE_GO_ON = 2 };
 
 /* tutti_options.flags */
 enum {
-    TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8, TUTTI_AHEAD = 16
+    TUTTI_BIND_CORE = 1, TUTTI_BIND_NUMA = 2, TUTTI_NO_SPIN = 4, TUTTI_LOCAL = 8, TUTTI_AHEAD = 16,
+    TUTTI_LEAVE = 32
 };
 
 /* The last argument of every collective. NULL: all defaults. A field that is 0 means its default.
@@ -272,7 +273,10 @@ typedef struct tutti_options {
      * TUTTI_LOCAL: the ranks of this host are a job of their own.
      * TUTTI_AHEAD: a comm takes 2 MiB of staging for this rank with its first collective of 16 KiB
      * and more, and not bit by bit as it pays: some 1 ms that the next hundred give back. At most
-     * 16 comms at a time do. */
+     * 16 comms at a time do.
+     * TUTTI_LEAVE: of two ranks, who only gives in a broadcast, reduce or gather does not wait for
+     * the other one, as in MPI, where what it gives fits into its staging. If the operation fails
+     * after that, its next collective on the comm returns the error: all or none is given up. */
     unsigned    flags;
     /* Address space of each rank's own memory in the arena. It is memory only as far as used. */
     size_t      span_bytes;

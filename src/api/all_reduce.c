@@ -194,7 +194,9 @@ static inline __attribute__((always_inline)) int all_reduce_word(struct tutti_co
                                                                  const struct shape *shape,
                                                                  const void *send, void *recv)
 {
-    static const struct fast_op op = { reduce_put_word, reduce_modes_word, NULL, reduce_take_word };
+    static const struct fast_op op = {
+        .put = reduce_put_word, .meanwhile = reduce_modes_word, .take = reduce_take_word
+    };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, 1);
 }
 
@@ -202,7 +204,9 @@ static __attribute__((noinline)) int all_reduce_few(struct tutti_comm *comm, uin
                                                     const struct shape *shape, const void *send,
                                                     void *recv, size_t count)
 {
-    static const struct fast_op op = { reduce_put_line, reduce_modes, NULL, reduce_take_line };
+    static const struct fast_op op = {
+        .put = reduce_put_line, .meanwhile = reduce_modes, .take = reduce_take_line
+    };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_INLINE, send, recv, count);
 }
 
@@ -211,7 +215,8 @@ static __attribute__((noinline)) int all_reduce_slots(struct tutti_comm *comm, u
                                                       void *recv, size_t count)
 {
     static const struct fast_op op = {
-        reduce_put_slot, reduce_modes, reduce_reads_slot, reduce_take_slot
+        .put = reduce_put_slot, .meanwhile = reduce_modes, .reads = reduce_reads_slot,
+        .take = reduce_take_slot
     };
     return all_reduce_fast(comm, &op, site, shape, ALGORITHM_ALL_REDUCE_EAGER, send, recv, count);
 }

@@ -27,7 +27,7 @@ int barrier_resume(struct tutti_comm *comm, struct fast_saved s, int64_t timeout
 static inline __attribute__((always_inline)) int barrier(struct tutti_comm *comm, uint32_t site,
                                                          const tutti_call *call)
 {
-    static const struct fast_op op = { NULL, NULL, NULL, NULL };
+    static const struct fast_op op = { .put = NULL };
     struct fast s;
     uint64_t stamp = fingerprint_make(KIND_BARRIER, TUTTI_I8, TUTTI_SUM, 0, 0);
     fast_begin(comm, &s, KIND_BARRIER, stamp, 0, 0, site, ALGORITHM_BARRIER_FLAGS + 1);

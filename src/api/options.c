@@ -18,9 +18,10 @@ enum { JOIN_TIMEOUT_MS = 60 * 1000, WARN_MS = 30 * 1000 };
 static const struct { const char *name; unsigned flag; } flags[] = {
     { "bind_core", TUTTI_BIND_CORE }, { "bind_numa", TUTTI_BIND_NUMA },
     { "no_spin", TUTTI_NO_SPIN }, { "local", TUTTI_LOCAL }, { "ahead", TUTTI_AHEAD },
+    { "leave", TUTTI_LEAVE },
 };
 static const unsigned flags_all = TUTTI_BIND_CORE | TUTTI_BIND_NUMA | TUTTI_NO_SPIN | TUTTI_LOCAL
-    | TUTTI_AHEAD;
+    | TUTTI_AHEAD | TUTTI_LEAVE;
 
 static int options_int(enum knob_id id, int *field, int fallback, struct text *why)
 {
@@ -55,7 +56,7 @@ static int options_flags(unsigned *field, struct text *why)
         if (i == sizeof flags / sizeof flags[0]) {
             text_add(why,
                      "TUTTI_FLAGS=%.60s: expected bind_core, bind_numa, no_spin, local, ahead, "
-                     "separated by commas",
+                     "leave, separated by commas",
                      list);
             return -EINVAL;
         }

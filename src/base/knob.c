@@ -25,7 +25,7 @@ static const struct knob rows[KNOB_COUNT] = {
     [KNOB_SPIN_US] = { "TUTTI_SPIN_US", KNOB_INT, 0, 1000000, "measured",
         "longest spin in microseconds before a wait yields or sleeps" },
     [KNOB_FLAGS] = { "TUTTI_FLAGS", KNOB_TEXT, 0, 0, "",
-        "comma list of bind_core, bind_numa, no_spin, local, ahead, or their number" },
+        "comma list of bind_core, bind_numa, no_spin, local, ahead, leave, or their number" },
     [KNOB_SPAN_BYTES] = {
         "TUTTI_SPAN_BYTES", KNOB_BYTES, 65536, (int64_t)1 << 40, "a quarter of RAM",
         "address space of each rank's own memory in the arena"

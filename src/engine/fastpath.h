@@ -10,6 +10,7 @@
 #define TUTTI_ENGINE_FASTPATH_H
 
 #include "engine/operation.h"
+#include "engine/owed.h"
 
 #include "base/clock.h"
 #include "coll/algorithms.h"
@@ -57,12 +58,14 @@ static inline __attribute__((always_inline)) struct fast_saved fast_saved(const 
    put        writes the payload, before the arrival; negative: it cannot
    meanwhile  does what nobody waits for, while the peers' lines are on their way
    reads      how many bytes of the other's slot take reads, and from where; 0: none
+   delay      what the delay before the first look is learned in, where it is by the looks (owed.h)
    take       makes the result, after the last peer's arrival; false: there is more to do */
 struct fast_op {
     int  (*put)(struct tutti_comm *comm, const struct fast *s, void *data);
     void (*meanwhile)(void *data);
     size_t (*reads)(const void *data, size_t *from);
     bool (*take)(struct tutti_comm *comm, struct fast *s, void *data);
+    uint16_t *(*delay)(struct tutti_comm *comm, const struct fast *s);
 };
 
 enum fast_state {
@@ -73,10 +76,11 @@ enum fast_state {
 };
 
 /* True: no work is under way, the comm is whole, nothing asks for attention, the gate is flags. */
-static inline bool fast_may(const struct tutti_comm *comm)
+static inline bool fast_may(struct tutti_comm *comm)
 {
     return !load_acquire32(&comm->watch.attention)
-        && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify;
+        && comm->coll.gate == &algorithm_table[ALGORITHM_BARRIER_FLAGS] && !comm->watch.verify
+        && (!__builtin_expect(comm->engine.owed.on, 0) || owed_over(comm));
 }
 
 /* The comm's next operation. count: as in the fingerprint `stamp`. algorithm: its number + 1. */
@@ -123,7 +127,9 @@ uint64_t fast_look(struct tutti_comm *comm, const struct fast_op *op, struct fas
                    const void *data)
 {
     uint32_t steps = 0;
-    if (s->kind == KIND_BARRIER)
+    if (op->delay)
+        steps = *op->delay(comm, s) / OWED_STEP;
+    else if (s->kind == KIND_BARRIER)
         steps = backoff_steps(&comm->engine.backoff[0], BACKOFF);
     else if (s->bytes <= BACKOFF_MOST)
         steps = backoff_steps(&comm->engine.backoff[1], BACKOFF);
@@ -199,6 +205,8 @@ enum fast_state fast_run(struct tutti_comm *comm, const struct fast_op *op, stru
     bool met = fast_met(comm, s, fast_look(comm, op, s, data));
     if (op->reads)
         fast_learn(comm, s, met);
+    if (op->delay && met && !s->measures)
+        owed_learn(op->delay(comm, s), s->pauses);
     if (!met)
         return FAST_WAITING;
     eager_own(comm, s->claim.seq);

@@ -3,6 +3,7 @@
 #include "engine/guard.h"
 
 #include "engine/fault.h"
+#include "engine/owed.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "p2p/p2p.h"
@@ -162,6 +163,10 @@ int guard_odd(struct tutti_comm *comm, enum kind kind, uint32_t site)
         fault_strike(comm, kind);
         if ((load_acquire32(&comm->watch.attention) & ATTENTION_BROKEN) && !mends)
             return guard_broken(comm);
+    }
+    if (comm->engine.owed.on && (mends || kind_collective(kind))) {
+        int r = owed_end(comm);
+        return mends ? 0 : r;
     }
     return 0;
 }

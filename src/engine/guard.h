@@ -69,7 +69,8 @@ static inline int guard_leave(struct tutti_comm *comm, int result)
 static inline int guard_operation(struct tutti_comm *comm, enum kind kind, uint32_t site)
 {
     comm->engine.calls[kind]++;
-    return load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK
+    return comm->engine.owed.on
+            || load_acquire32(&comm->watch.attention) & ~(uint32_t)ATTENTION_WORK
         ? guard_odd(comm, kind, site)
         : 0;
 }

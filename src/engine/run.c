@@ -4,6 +4,7 @@
 
 #include "engine/fastpath.h"
 #include "engine/guard.h"
+#include "engine/owed.h"
 #include "engine/queue.h"
 #include "base/clock.h"
 #include "coll/modes.h"
@@ -78,16 +79,21 @@ static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
     return s->result >= 0 && !c->lends && !c->fold.ticks;
 }
 
-/* Runs a one-phase operation through the flags. */
-static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
-                    int64_t timeout_ns)
+static inline uint16_t *run_delay(struct tutti_comm *comm, const struct fast *s)
 {
-    static const struct fast_op op = { run_put, run_meanwhile, run_reads, run_take };
+    return owed_delay(comm, s->kind, s->bytes);
+}
+
+/* Runs a one-phase operation through the flags. */
+static inline __attribute__((always_inline))
+int run_by(const struct fast_op *op, struct tutti_comm *comm, struct coll *c, enum kind kind,
+           uint32_t site, int64_t timeout_ns)
+{
     struct fast s;
     uint64_t count = c->list_hash ? c->list_hash : c->count;
     fast_begin(comm, &s, kind, operation_fingerprint(c, kind), count, c->bytes, site,
                algorithm_number(c->algorithm));
-    switch (fast_run(comm, &op, &s, c)) {
+    switch (fast_run(comm, op, &s, c)) {
     case FAST_UNPUT:
         return run_empty(comm, c, kind, site, timeout_ns, s.result);
     case FAST_WAITING:
@@ -98,6 +104,55 @@ static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uin
         break;
     }
     return c->answer;
+}
+
+static int run_fast(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
+                    int64_t timeout_ns)
+{
+    static const struct fast_op op = {
+        .put = run_put, .meanwhile = run_meanwhile, .reads = run_reads, .take = run_take
+    };
+    return run_by(&op, comm, c, kind, site, timeout_ns);
+}
+
+/* The same of a rank that takes from one that leaves. */
+static __attribute__((noinline)) int run_taker(struct tutti_comm *comm, struct coll *c,
+                                               enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    static const struct fast_op op = {
+        .put = run_put, .meanwhile = run_meanwhile, .reads = run_reads, .take = run_take,
+        .delay = run_delay
+    };
+    return run_by(&op, comm, c, kind, site, timeout_ns);
+}
+
+/* The same of the rank that leaves: it is done when it has arrived, unless its buffer is lent. That
+ * its result is in place is said beforehand: it has none. */
+static __attribute__((noinline)) int run_giver(struct tutti_comm *comm, struct coll *c,
+                                               enum kind kind, uint32_t site, int64_t timeout_ns)
+{
+    struct watch *w = &comm->watch;
+    struct fast s;
+    fast_begin(comm, &s, kind, operation_fingerprint(c, kind), c->count, c->bytes, site,
+               algorithm_number(c->algorithm));
+    s.result = run_put(comm, &s, c);
+    if (s.result < 0)
+        return run_empty(comm, c, kind, site, timeout_ns, s.result);
+    if (!c->lends)
+        store_release64(&w->mine->placed, s.claim.seq);              /* E70 release */
+    fast_arrive(comm, &s);
+    /* relaxed: a hint; whoever gives device memory waits for no more than `placed` */
+    if (c->lends || load_relaxed32(&w->slot->devices))
+        return fast_resume(comm, c, fast_saved(&s), kind, timeout_ns);
+    if (s.wakes)
+        watch_wake(w, s.claim.seq);
+    if (c->fold.ticks)
+        journal_count(w, FIGURE_FOLD_TICKS, c->fold.ticks);
+    journal_well(s.record, 0);
+    PROBE3(op_end, w->name, s.claim.seq, 0);
+    store_release64(&w->mine->ended, s.claim.seq);                   /* E74 release */
+    owed_leave(comm, c, site);
+    return 0;
 }
 
 static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct coll *c,
@@ -116,11 +171,29 @@ static __attribute__((noinline)) int run_any(struct tutti_comm *comm, struct col
     return operation_end(c, drive_to_end(&c->op));
 }
 
+/* First the end of what this rank has left. */
+static __attribute__((noinline)) int run_after(struct tutti_comm *comm, struct coll *c,
+                                               enum kind kind, uint32_t site,
+                                               const tutti_call *call)
+{
+    int r = owed_end(comm);
+    return r < 0 ? r : run_collective(comm, c, kind, site, call);
+}
+
 int run_collective(struct tutti_comm *comm, struct coll *c, enum kind kind, uint32_t site,
                    const tutti_call *call)
 {
     operation_gate(comm);
     if (!(call && call->work) && fast_may(comm) && c->algorithm && c->algorithm->before && !c->ways)
-        return run_fast(comm, c, kind, site, guard_timeout(comm, call));
+        switch (owes(comm, c, kind)) {
+        case OWES_NOT:
+            return run_fast(comm, c, kind, site, guard_timeout(comm, call));
+        case OWES_GIVER:
+            return run_giver(comm, c, kind, site, guard_timeout(comm, call));
+        case OWES_TAKER:
+            return run_taker(comm, c, kind, site, guard_timeout(comm, call));
+        }
+    if (comm->engine.owed.on && !load_acquire32(&comm->watch.attention))
+        return run_after(comm, c, kind, site, call);
     return run_any(comm, c, kind, site, call);
 }

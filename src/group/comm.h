@@ -152,6 +152,8 @@ struct swap_class {
 
 struct site_seen { const char *site; uint32_t number; };
 
+enum { OWED_KINDS = 2, OWED_SIZES = 11 };            /* engine/owed */
+
 /* What a rank does in a collective of even blocks: the same in all calls alike, so it is computed
    once (coll/parts.h). Branches on who gives what to whom are mispredicted after a wait: with them
    a collective of small blocks took twice as long as a barrier, without them as long as one. */
@@ -214,6 +216,19 @@ struct tutti_comm {
         bool pumping;                  /* the thread that pumps is in a `done`, without the lock */
         struct fault faults[FAULTS_MAX];
         int fault_count;
+        struct owed {                  /* engine/owed: what this rank has left before its end */
+            bool on;
+            tutti_type type;
+            tutti_op oper;
+            int root;
+            unsigned kind;
+            uint32_t site;
+            size_t count, bytes;
+            uint64_t descriptor;
+        } owed;
+        /* the same: cycles before the first look for one that leaves, times OWED_STEP, by kind and
+         * doubling of bytes */
+        uint16_t owed_delay[OWED_KINDS][OWED_SIZES];
         struct site_seen sites[SITE_CACHE];      /* of calls, by address */
     } engine;
     struct {

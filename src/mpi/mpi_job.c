@@ -44,7 +44,7 @@ tutti_options job_options(const char *name, int rank, int size)
 {
     return (tutti_options){
         .job = name, .rank = rank, .size = size, .progress = job_turn,
-        .flags = getenv("TUTTI_FLAGS") ? 0 : TUTTI_AHEAD,
+        .flags = getenv("TUTTI_FLAGS") ? 0 : TUTTI_AHEAD | TUTTI_LEAVE,
         .timeout_ms = getenv("TUTTI_TIMEOUT_MS") ? 0 : -1,
         .warn_ms = getenv("TUTTI_WARN_MS") ? 0 : -1
     };

@@ -18,6 +18,7 @@
  *   pipelined                          inline_ eager_ pipelined_deadline, and _abort
  *   broadcast inline, eager,           broadcast_inline_ broadcast_eager_ broadcast_events,
  *   pipelined                          likewise _deadline, _abort
+ *   broadcast that the root leaves     left_events; left_deadline
  *   verdict                            verdict_events; deadline; verdict_abort, abort_events
  *   once, first, turn                  once_ first_ turn_events; _deadline; _abort, turn_canceled
  *   split, shrink, agree               split_ shrink_ agree_events;

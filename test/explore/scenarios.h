@@ -15,6 +15,7 @@
     S(eager_weak) S(eager_lent) S(eager_lent_events) S(swap) S(swap_events) S(pipelined) \
     S(pipelined_events) S(pipelined_swap) S(beside) \
     S(pipelined_rounds_events) S(pipelined_tso) S(broadcast_inline) S(broadcast_eager) \
+    S(left_inline) S(left_eager) S(left_events) S(left_deadline) \
     S(broadcast_pipelined) S(broadcast_events) S(broadcast_inline_events) \
     S(broadcast_eager_events) S(broadcast_inline_deadline) S(broadcast_eager_deadline) \
     S(broadcast_inline_abort) S(broadcast_eager_abort) S(inline_deadline) S(eager_deadline) \

@@ -103,6 +103,29 @@ static void broadcasts_of(int rank, tutti_comm *world, bool turns)
 
 void broadcasts(int rank, tutti_comm *world) { broadcasts_of(rank, world, true); }
 
+/* Rank 0 leaves each broadcast when it has given, and has its 0: so what counts of a failure is
+ * that no rank comes through the barrier behind it. */
+static void lefts(int rank, tutti_comm *world)
+{
+    int count = explore_count(), first = 0, r;
+    world->world->flags |= TUTTI_LEAVE;
+    for (int k = 0; k < CALLS + 1; k++) {
+        uint64_t x[EARLY];
+        for (int i = 0; i < count; i++)
+            x[i] = rank ? 0 : value(0, i, k);
+        r = tutti_broadcast_at("explore", x, (size_t)count, TUTTI_U64, 0, world, NULL);
+        first = first ? first : r;
+        for (int i = 0; i < count && r == 0; i++)
+            if (x[i] != value(0, i, k))
+                explore_wrong("torn payload: rank %d, broadcast %d, element %d: %llu", rank, k, i,
+                              (unsigned long long)x[i]);
+    }
+    r = tutti_barrier_at("explore", world, NULL);
+    explore_note(rank, 0, first ? first : r);
+    if (first || r < 0)
+        explore_failed(rank, world);
+}
+
 /* Both from one root, in chunks: the words that say where they are are written twice. */
 static void earlies(int rank, tutti_comm *world) { broadcasts_of(rank, world, false); }
 
@@ -213,6 +236,18 @@ const struct scenario scenario_early_events = {
     .name = "early_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = earlies,
     .count = EARLY, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
+const struct scenario scenario_left_inline = {
+    .name = "left_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = lefts,
+    .count = 5, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_left_eager = {
+    .name = "left_eager", .ranks = 2, .rules = "broadcast:-inf=eager", .body = lefts,
+    .count = 6, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_left_events = {
+    .name = "left_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = lefts,
+    .count = 6, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
+};
 const struct scenario scenario_broadcast_pipelined = {
     .name = "broadcast_pipelined", .ranks = 2, .rules = "broadcast:-inf=pipelined",
     .body = broadcasts, .count = 20, .commits = true, .check = check_good,
@@ -254,6 +289,7 @@ DEADLINE(pipelined, pipelines, .rules = PIPELINED, .count = ROUNDS_2)
 DEADLINE(broadcast, broadcasts, .rules = "broadcast:-inf=pipelined", .count = 20)
 DEADLINE(broadcast_inline, broadcasts, .rules = "broadcast:-inf=inline", .count = 5)
 DEADLINE(broadcast_eager, broadcasts, .rules = "broadcast:-inf=eager", .count = 6)
+DEADLINE(left, lefts, .rules = "broadcast:-inf=eager", .count = 6)
 ABORT(inline, inlines, .rules = NULL)
 ABORT(eager, eagers, .rules = EAGER)
 ABORT(pipelined, pipelines, .rules = PIPELINED, .count = ROUNDS_2)
