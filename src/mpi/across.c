@@ -3,6 +3,8 @@
 #define TUTTI_NO_SITES
 #include "mpi/across.h"
 
+#include "mpi/shield.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@ int across_barrier(struct link *link, const char *function)
 {
     struct descriptor d = { function, -1, -1, -1, 0 };
     char *all;
+    shield_up(link, function);
     int e = tutti_barrier_at(function, link->tutti, NULL);
     if (e < 0)
         return leaders_fail(link, function, e);
@@ -49,6 +52,7 @@ int across_bcast(struct link *link, const char *function, char *at, size_t bytes
     bool mine = s->host[root] == s->mine;
     char *met, *room[2] = { NULL, NULL };
     int e = 0;
+    shield_up(link, function);
     if (bytes <= INLINE)
         return bcast_small(link, function, at, bytes, root);
     for (int i = 0; s->leads && i < 2; i++)
@@ -135,6 +139,7 @@ int across_all_gather(struct link *link, const char *function, const char *from,
     struct spread *s = link->spread;
     struct hosts_parts p;
     size_t before = 0;
+    shield_up(link, function);
     if (!parts_open(&p, s, bytes))
         return leaders_fail(link, function, -ENOMEM);
     for (int h = 0; h < s->mine; h++)

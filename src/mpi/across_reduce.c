@@ -4,6 +4,8 @@
 #define TUTTI_NO_SITES
 #include "mpi/across.h"
 
+#include "mpi/shield.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,7 @@ int across_reduce(struct link *link, const char *function, const char *from, cha
     size_t size = f->element->size, most = ACROSS_PIECE / size;
     struct chunk_sum p = { .to = root < 0 ? -1 : s->host[root] };
     char *sums[2] = { NULL, NULL }, *met;
+    shield_up(link, function);
     if (n * size <= INLINE)
         return reduce_small(link, &d, from, to, f);
     for (int i = 0; s->leads && i < 2; i++)
@@ -271,6 +274,7 @@ int across_reduce_scatter(struct link *link, const char *function, const char *f
     struct chunk_sum p = { .n = 0 };
     size_t size = f->element->size, *blocks = calloc((size_t)s->hosts, sizeof *blocks);
     char *sum = NULL, *met;
+    shield_up(link, function);
     for (int r = 0; blocks && r < s->size; r++) {
         blocks[s->host[r]] += (size_t)(counts ? counts[r] : count);
         d.count += (size_t)(counts ? counts[r] : count);

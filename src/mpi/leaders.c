@@ -8,6 +8,7 @@
 #define TUTTI_NO_SITES
 #include "mpi/leaders.h"
 
+#include "mpi/shield.h"
 #include "mpi/spread.h"
 
 #include <errno.h>
@@ -100,6 +101,7 @@ int leaders_fail(struct link *link, const char *function, int error)
     struct mishap heard;
     char text[NOTE_TEXT];
     int dead = error == -EOWNERDEAD ? dead_rank(s) : -1;
+    shield_up(link, function);
     if (s->broken.error)
         return s->broken.error;
     if (s->leads && note_heard(s, &heard))

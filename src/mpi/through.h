@@ -9,6 +9,7 @@
 #include "mpi/elements.h"
 #include "mpi/link.h"
 #include "mpi/pack.h"
+#include "mpi/shield.h"
 
 /* Which of MPI's two forms of a function was called: with counts of int, or of MPI_Count. Ranks may
  * call either in one collective. */
@@ -40,6 +41,8 @@ static inline enum fell through_fell_far(const struct link *link)
 static inline int through_end(struct link *link, const char *function, int error)
 {
     tally_add(&tally.through);
+    if (link->spread)
+        shield_down();
     return error < 0 ? link_raise(link, function, error) : MPI_SUCCESS;
 }
 

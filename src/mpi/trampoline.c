@@ -28,7 +28,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 #define NAME_C(name, n) "MPI_" #name,
 #define NAME_FORTRAN(name, NAME, n) "mpi_" #name "_",
 static const char *const names[INTERPOSED_ALL] = {
-    INTERPOSED(NAME_C) INTERPOSED_COUNTS(NAME_C) INTERPOSED_FORTRAN(NAME_FORTRAN)
+    INTERPOSED(NAME_C) INTERPOSED_COUNTS(NAME_C) "ompi_rte_abort",
+    INTERPOSED_FORTRAN(NAME_FORTRAN)
 };
 
 /* Which MPI has which library. MPICH and Intel MPI have one for each of two ABIs. */
@@ -133,6 +134,10 @@ static inline way *way_of(enum interposed which)
     SHOWN int MPI_##name(WORDS) { return way_of(AT_##name)(a, b, c, d, e, f, g, h, i, j); }
 INTERPOSED(TRAMPOLINE)
 INTERPOSED_COUNTS(TRAMPOLINE)
+
+/* It has any number of arguments; here they have ten. */
+SHOWN int ompi_rte_abort(WORDS);
+SHOWN int ompi_rte_abort(WORDS) { return way_of(AT_END)(a, b, c, d, e, f, g, h, i, j); }
 
 /* Compilers of Fortran have four customs for a name; the modules of Open MPI call a fifth. */
 #define ALSO(name, own) SHOWN int name(WORDS) __attribute__((alias(own)));

@@ -2,12 +2,18 @@
  * functions; begin and end of the job hang on the MPI's own. */
 #include "mpi/interposed.h"
 #include "mpi/narrow.h"
+#include "mpi/shield.h"
 #include "mpi/through.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define SHOWN __attribute__((visibility("default")))
 SHOWN tutti_mpi_opener tutti_mpi_open;
 
 static void *library;
+static void (*end_below)(int code, const char *format, ...);
 
 /* Sizes of types may be asked only now. */
 static int begin(int r)
@@ -54,6 +60,22 @@ static int win_test(MPI_Win win, int *flag)
     return below.Win_test(win, flag);
 }
 
+/* The MPI ends the process: by itself, or for MPI_Abort. */
+static void end(int code, const char *format, ...)
+{
+    char text[1024] = "";
+    va_list list;
+    va_start(list, format);
+    if (format)
+        vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    shield_last_word();
+    if (format)
+        end_below(code, "%s", text);
+    else
+        end_below(code, NULL);
+}
+
 int tutti_mpi_open(void *mpi, uintptr_t table[INTERPOSED_ALL], const char **why)
 {
     *why = "it lacks a function or a constant that was expected";
@@ -65,6 +87,9 @@ int tutti_mpi_open(void *mpi, uintptr_t table[INTERPOSED_ALL], const char **why)
     table[AT_Init_thread] = (uintptr_t)through_init_thread;
     table[AT_Finalize] = (uintptr_t)through_finalize;
     table[AT_Win_test] = (uintptr_t)win_test;
+    *(void **)&end_below = dlsym(mpi, "ompi_rte_abort");
+    if (end_below)
+        table[AT_END] = (uintptr_t)end;
     through_forms(table);
     through_fortran(mpi, table);
     return 0;

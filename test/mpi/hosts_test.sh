@@ -12,7 +12,7 @@ two=10.77.0.1:2,10.77.0.2:2 three=10.77.0.1:2,10.77.0.2:1,10.77.0.3:1
 across() {
   local told=$1 mpi=$2 hosts=$3 n=4 set=() start=()
   shift 3
-  rm -rf "$here"/[0-9] "$here/cut" "$here/began" "$here/sessions"
+  rm -rf "$here"/[0-9] "$here/cut" "$here/ready" "$here/said" "$here/began" "$here/sessions"
   set=(LD_PRELOAD="$library" TUTTI_MPI_STATS=1 TUTTI_MPI=all "${more[@]}")
   if [ "$mpi" = mpich ]; then
     # Where a rank dies, the launcher kills the others of its host, whatever it was told: each is
@@ -44,6 +44,8 @@ hear() {
   done
   [ "$times" = 1 ] || grep -h after "$here"/[0-9] | sort | tail -1
 }
+
+said() { grep -qE -e "$1" "$here/said" || fail "rank 0 has not said $1 $2: $(cat "$here/said")"; }
 
 for mpi in "${mpis[@]}"; do
   make_program "$mpi" values
@@ -79,6 +81,18 @@ for mpi in "${mpis[@]}"; do
       hear 0 1 3
       says 'host b: rank 2 died' "of a leader that dies"
     done
+  fi
+  # Open MPI writes by writev, which the program stands in front of
+  if [ "$mpi" = openmpi ]; then
+    across 3 "$mpi" $two "$here/hosts.$mpi" pipe "$here"
+    hear 0 1 3
+    said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe"
+    says 'host b: rank 2 died' "of a leader that dies before the second write"
+    # it is ended by the MPI, and has said why before anybody was told
+    across 2 "$mpi" $two "$here/hosts.$mpi" full "$here"
+    hear 1 3
+    said '^host a: rank 0 is ended by the MPI, .* connection to host b' "of its own end"
+    says 'aborted: host a: rank 0 is ended by the MPI' "of a leader that its MPI ends"
   fi
   if [ "$mpi" = mpich ] || [ ${#mpis[@]} = 1 ] || [ -n "${TUTTI_PROVE-}" ]; then
     across 4 "$mpi" $two "$here/hosts.$mpi" mismatch "$here"

@@ -1,11 +1,18 @@
 /* Ranks on several hosts: what is large, and what goes wrong. Each rank writes what it was told to
  * a file of its own, FOLDER/RANK: a host that is cut off has no other way. */
+#include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +127,54 @@ static void large(void)
     free(n);
 }
 
+/* What rank 0 writes to the second host meets a leader that dies then; of scene `pipe`: it has gone
+ * through, and the next write breaks; of scene `full`: nothing of it has gone. Open MPI calls this
+ * function, and reads what others have sent between two calls. */
+static const char *writes;
+
+static void ready_path(char path[4096])
+{
+    snprintf(path, 4096, "%s/ready", folder);
+}
+
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+    char path[4096];
+    struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+    if (!writes)
+        return syscall(SYS_writev, fd, v, n);
+    ready_path(path);
+    fclose(fopen(path, "w"));
+    if (!strcmp(writes, "full")) {
+        errno = EAGAIN;
+        return -1;
+    }
+    writes = NULL;
+    poll(&end, 1, -1);
+    end.events = 0;
+    while (syscall(SYS_writev, fd, v, n) >= 0 || errno == ECONNRESET)
+        poll(&end, 1, -1);
+    int why = errno;
+    fprintf(stderr, "rank 0 wrote to who had died: %s\n", strerror(why));
+    errno = why;
+    return -1;
+}
+
+/* Rank 0 is about to call, or the leader to die. What rank 0 says is kept in a file: the launcher
+ * may be ended before it hands that on. */
+static void at_write(const char *how, bool dies)
+{
+    char path[4096];
+    if (rank == 0) {
+        writes = how;
+        snprintf(path, sizeof path, "%s/said", folder);
+        dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+    }
+    ready_path(path);
+    while (dies && access(path, F_OK) < 0)
+        sched_yield();
+}
+
 /* A leader of the second host, or one who does not lead. */
 static void loss(const char *how)
 {
@@ -127,6 +182,8 @@ static void loss(const char *how)
     double *a = calloc(LARGE, sizeof *a);
     char path[4096];
     for (int i = 0; r == MPI_SUCCESS && i < 10000; i++) {
+        if (i == 5 && (!strcmp(how, "pipe") || !strcmp(how, "full")))
+            at_write(how, rank == victim);
         if (i == 5 && rank == victim)
             began();
         if (i == 5 && rank == victim && strcmp(how, "cut"))

@@ -1,0 +1,18 @@
+/* Job: in a collective of ranks of several hosts, the MPI below must not end this process before
+ *      it has said why: a write to a host where the reader died is an error; an end by the MPI
+ *      itself has a last word.
+ * Owns: SIGPIPE of the calling thread, from up to down.
+ * Never: changes a handler of the process, or what other threads get. */
+#ifndef TUTTI_MPI_SHIELD_H
+#define TUTTI_MPI_SHIELD_H
+
+#include "mpi/link.h"
+
+/* The calling thread is in this collective; again before shield_down: nothing. */
+void shield_up(struct link *link, const char *function);
+void shield_down(void);
+
+/* The MPI is about to end the process, by this thread. */
+void shield_last_word(void);
+
+#endif
