@@ -177,7 +177,9 @@ static int waited(struct link *link, const char *function, int64_t began, int64_
 
 static int lost(struct link *link)
 {
-    return spread_out(link, -ECONNRESET, "the MPI has lost the connection between hosts");
+    char text[NOTE_TEXT];
+    spread_lost(link->spread, text, "the MPI");
+    return spread_out(link, -ECONNRESET, text);
 }
 
 /* What is left under way after a failure ends by itself. */

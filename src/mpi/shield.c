@@ -57,11 +57,10 @@ void shield_last_word(void)
         return;
     struct spread *s = link->spread;
     int error = s->broken.error ? s->broken.error : -ECONNRESET;
-    const char *other = s->hosts == 2 ? s->names[!s->mine] : "";
+    char who[64];
+    snprintf(who, sizeof who, "rank %d is ended by the MPI, which", link->rank);
     if (!s->broken.error)
-        snprintf(s->broken.text, sizeof s->broken.text, "host %.*s: rank %d is ended by the MPI, "
-                 "which has lost the connection to %shost %.*s", HOST_NAME, s->name, link->rank,
-                 *other ? "" : "another ", HOST_NAME, other);
+        spread_lost(s, s->broken.text, who);
     s->broken.error = error;
     link->failed = true;
     fprintf(stderr, "tutti: %s on rank %d of %d: %s\n%s\n", shield.function, link->rank,

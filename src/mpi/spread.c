@@ -99,6 +99,13 @@ void spread_free(struct spread *s, bool ended)
     free(s);
 }
 
+void spread_lost(const struct spread *s, char text[NOTE_TEXT], const char *who)
+{
+    const char *other = s->hosts == 2 ? s->names[!s->mine] : "";
+    snprintf(text, NOTE_TEXT, "host %.*s: %s has lost the connection to %shost%s%.*s", HOST_NAME,
+             s->name, who, *other ? "" : "another ", *other ? " " : "", HOST_NAME, other);
+}
+
 char *spread_room(struct spread *s, int number, size_t bytes)
 {
     if (!s->room[number].at || s->room[number].bytes < bytes) {

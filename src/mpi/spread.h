@@ -37,6 +37,9 @@ struct spread *spread_make(MPI_Comm comm, int rank, int size, const int *hosts, 
 /* ended: the MPI is. */
 void spread_free(struct spread *s, bool ended);
 
+/* Says that `who` has lost the connection to another host, which only leaders know by name. */
+void spread_lost(const struct spread *s, char text[NOTE_TEXT], const char *who);
+
 /* A buffer of this rank that lasts until the next call with this number. NULL: no memory. */
 char *spread_room(struct spread *s, int number, size_t bytes);
 
