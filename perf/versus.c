@@ -64,7 +64,7 @@ static const struct contender contenders[] = {
                                      BARE_PAST_LEAST, bare_shapes_all_past),
     [VERSUS_FLOOR_DIRECT] = BARE_FLOOR("floor direct", "out of the giver's memory: all or none",
                                        BARE_DIRECT_LEAST, bare_shapes_direct),
-    [VERSUS_PAIR_WHOLE] = BARE_FLOOR_BETWEEN("floor in one piece", "of two ranks: copies and flags",
+    [VERSUS_PAIR_WHOLE] = BARE_FLOOR_BETWEEN("floor in one piece", "of pairs: copies and flags",
                                              0, BARE_WHOLE_MOST, bare_pairs_whole),
     [VERSUS_PAIR_FINE] = BARE_FLOOR("floor by 8 KiB", "the same by pieces", BARE_FINE_LEAST,
                                     bare_pairs_fine),
@@ -229,7 +229,7 @@ static void leave_out(struct course *c, int at, const struct effort *e, struct m
 static bool has_floor(const struct point *p, enum versus_system floor)
 {
     if (floor >= VERSUS_PAIR_WHOLE)
-        return p->ranks == 2;
+        return p->ranks == 2 || (p->ranks > CPUS && p->op == OP_PINGPONG);
     return p->ranks > CPUS && bare_shapes_have(p->op, floor == VERSUS_FLOOR_DIRECT);
 }
 
@@ -313,8 +313,7 @@ static void run(struct course *c, const struct choice *choice, struct report *re
               &(struct team_plan){ .ranks = ranks,
                                    .contenders = contenders,
                                    .system = &tutti_system,
-                                   .shared_bytes = ranks > CPUS ? bare_shapes_bytes(ranks)
-                                       : ranks == 2 ? bare_pairs_bytes() : 0,
+                                   .shared_bytes = ranks > 1 ? bare_pairs_bytes(ranks) : 0,
                                    .without = c->options->without,
                                    .pool_bytes = budget_pool(&sizes, ranks, most),
                                    .done = c->done });

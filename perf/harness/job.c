@@ -145,7 +145,7 @@ static bool job_await(struct job *c, uint32_t nth, double limit)
 static void stage_open(struct job *c, const struct job_plan *plan)
 {
     size_t head = (sizeof(struct stage) + 4095) / 4096 * 4096;
-    int cpu = 0;
+    int cpu = 0, allowed = cpu_allowed();
     c->stage_bytes = head + plan->shared_bytes;
     c->fd = memfd_create("perf", MFD_CLOEXEC);
     if (c->fd < 0 || ftruncate(c->fd, (off_t)c->stage_bytes) < 0)
@@ -156,13 +156,14 @@ static void stage_open(struct job *c, const struct job_plan *plan)
         give_up("memory for the ranks to share", strerror(errno));
     struct stage *s = c->stage;
     s->size = plan->ranks;
-    s->crowded = plan->ranks > cpu_allowed();
+    s->crowded = plan->ranks > allowed;
     s->stage_bytes = sizeof *s;
     s->shared_at = head;
     s->pool = plan->pool_bytes;
     s->commander = getpid();
     cpu_mask(s->mask, PERF_RANKS_MAX);
-    for (int r = 0; r < plan->ranks && !s->crowded; r++, cpu++) {
+    for (int r = 0; r < plan->ranks; r++, cpu++) {
+        cpu = r % allowed ? cpu : 0;
         while (cpu < 64 * PERF_RANKS_MAX - 1 && !(s->mask[cpu / 64] >> (cpu % 64) & 1))
             cpu++;
         s->cpu[r] = cpu;

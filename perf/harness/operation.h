@@ -40,7 +40,8 @@ extern const struct operation operations[OPS];
 /* A rank of a job as the code of a system sees it. */
 struct rank {
     int me, size;
-    bool crowded;               /* more ranks than CPUs: the job is not pinned, references yield */
+    bool crowded;               /* more ranks than CPUs: references yield */
+    bool placed, bound;         /* it has been put somewhere; on one CPU */
     struct tutti_comm *comm;    /* of tutti's jobs */
     struct bare *bare;
     uint64_t nth[5];                       /* how many barriers of each kind, see struct bare */

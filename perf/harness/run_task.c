@@ -110,6 +110,27 @@ static int check(struct stage *s, struct rank *r, const struct contender *c)
     return error;
 }
 
+/* Everybody alike: on its own CPU, or, when crowded, on any of the job's. Two pairs that play
+ * ping-pong on two CPUs take half as long again where the scheduler has put three of the four on
+ * one of them, and it leaves them there: so partners are neighbours. */
+static void stay(const struct stage *s, struct rank *r)
+{
+    bool bound = !s->crowded || r->op == OP_PINGPONG;
+    cpu_set_t where;
+    if (r->placed && r->bound == bound)
+        return;
+    CPU_ZERO(&where);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && !bound; cpu++)
+        if (s->mask[cpu / 64] >> (cpu % 64) & 1)
+            CPU_SET(cpu, &where);
+    if (bound)
+        CPU_SET((size_t)s->cpu[r->me], &where);
+    /* where it may not, it runs where its launcher has put it */
+    sched_setaffinity(0, sizeof where, &where);
+    r->placed = true;
+    r->bound = bound;
+}
+
 int run_task(struct stage *s, struct rank *r, const struct contender *contenders)
 {
     const struct task *t = &s->task;
@@ -119,6 +140,7 @@ int run_task(struct stage *s, struct rank *r, const struct contender *contenders
     r->hot = t->hot;
     r->op = t->op;
     r->work = t->work;
+    stay(s, r);
     if (t->form == FORM_CHECK)
         return check(s, r, c);
     if ((t->warm || t->form == FORM_FIRST) && c->prepare)
@@ -142,23 +164,9 @@ int run_task(struct stage *s, struct rank *r, const struct contender *contenders
     return error;
 }
 
-/* Everybody alike: on its own CPU, or, when crowded, on any of the job's. */
-static void stay(const struct stage *s, int me)
-{
-    cpu_set_t where;
-    CPU_ZERO(&where);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && s->crowded; cpu++)
-        if (s->mask[cpu / 64] >> (cpu % 64) & 1)
-            CPU_SET(cpu, &where);
-    if (!s->crowded)
-        CPU_SET((size_t)s->cpu[me], &where);
-    /* where it may not, it runs where its launcher has put it */
-    sched_setaffinity(0, sizeof where, &where);
-}
-
 int run_tasks(struct stage *s, struct rank *r, const struct contender *contenders)
 {
-    stay(s, r->me);
+    stay(s, r);
     if (r->me == 0 && r->system)
         for (int op = 0; op < OPS; op++) {
             s->can[0] |= (uint64_t)(r->system->run[op] != NULL) << op;

@@ -20,7 +20,7 @@ struct stage {
     size_t shared_at;                      /* where rank.shared begins */
     pid_t commander;
     int size;
-    int cpu[PERF_RANKS_MAX];               /* the CPU of each rank, if not crowded */
+    int cpu[PERF_RANKS_MAX];               /* of each rank; by turns if crowded */
     uint64_t mask[PERF_RANKS_MAX];         /* the CPUs of all ranks together, a bit for each */
     bool crowded;
     size_t pool;

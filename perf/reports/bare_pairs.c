@@ -7,6 +7,7 @@
  * What a rank keeps for itself it copies when there is nothing else to do, or, past the caches,
  * beside what it gives. Folds are those of the library. */
 #include "reports/bare_pairs.h"
+#include "reports/bare_shapes.h"
 
 #include "base/copy.h"
 #include "fold/fold.h"
@@ -33,11 +34,26 @@ struct words {
     struct { _Alignas(128) uint64_t operations, few, given, taken, swapped; } own;
 };
 
-size_t bare_pairs_bytes(void) { return 2 * sizeof(struct words) + RING; }
+enum { PAIR_BYTES = 2 * sizeof(struct words) + RING };
+
+static size_t before_pairs(int ranks) { return ranks == 2 ? 0 : bare_shapes_bytes(ranks); }
+
+size_t bare_pairs_bytes(int ranks)
+{
+    return before_pairs(ranks) + (size_t)(ranks / 2) * PAIR_BYTES;
+}
+
+/* Which of the two of its pair. */
+static int side(const struct rank *r) { return r->me & 1; }
+
+static char *memory(const struct rank *r)
+{
+    return r->shared + before_pairs(r->size) + (size_t)(r->me / 2) * PAIR_BYTES;
+}
 
 static struct words *words_of(const struct rank *r, int p)
 {
-    return &((struct words *)(void *)r->shared)[p];
+    return &((struct words *)(void *)memory(r))[p];
 }
 
 struct trip {
@@ -86,7 +102,7 @@ static size_t bytes_of(const struct rank *r, const struct trip *t, uint64_t piec
 /* The block of a piece of what `writer` gives. */
 static char *block(const struct rank *r, const struct trip *t, int writer, uint64_t piece)
 {
-    char *blocks = r->shared + 2 * sizeof(struct words);
+    char *blocks = memory(r) + 2 * sizeof(struct words);
     size_t size = t->way->piece, depth = t->way->depth;
     if (t->swaps) {
         uint64_t nth = t->mine->own.swapped + piece;
@@ -94,7 +110,7 @@ static char *block(const struct rank *r, const struct trip *t, int writer, uint6
         return blocks + (side * depth + nth % depth) * size;
     }
     uint64_t before = r->op == OP_PINGPONG ? 0
-        : writer == r->me ? t->mine->own.given : t->mine->own.taken;
+        : writer == side(r) ? t->mine->own.given : t->mine->own.taken;
     return blocks + (before + piece) % (RING / size) * size;
 }
 
@@ -122,7 +138,7 @@ static void keep(struct rank *r, struct trip *t)
 static void give(struct rank *r, struct trip *t)
 {
     size_t at = at_of(t, t->in), bytes = bytes_of(r, t, t->in);
-    char *to = block(r, t, r->me, t->in);
+    char *to = block(r, t, side(r), t->in);
     const char *from = r->send + t->to + at;
     bool beside = t->seen && t->way->out_past && !t->way->in_past && t->kept < t->keeps
         && bytes_of(r, t, t->kept) == bytes;
@@ -144,8 +160,8 @@ static void fold(const struct rank *r, const struct trip *t, char *to, const cha
     for (size_t at = 0; at < bytes; at += most) {
         size_t n = bytes - at < most ? bytes - at : most;
         const void *from[2];
-        from[r->me] = own + at;
-        from[!r->me] = got + at;
+        from[side(r)] = own + at;
+        from[!side(r)] = got + at;
         sum(t->way->out_past ? sums : to + at, from, 2, n / sizeof(float), 2);
         if (t->way->out_past)
             copy_streaming(to + at, sums, n);
@@ -162,7 +178,7 @@ static void take(struct rank *r, struct trip *t, const char *from, size_t at, si
 
 static void take_piece(struct rank *r, struct trip *t)
 {
-    take(r, t, block(r, t, !r->me, t->out), at_of(t, t->out), bytes_of(r, t, t->out));
+    take(r, t, block(r, t, !side(r), t->out), at_of(t, t->out), bytes_of(r, t, t->out));
     t->out++;
     if (!t->swaps)
         store_release64(&t->mine->consumed.word, t->mine->own.taken + t->out);
@@ -225,11 +241,11 @@ static void beside_flag(struct rank *r, struct trip *t, bool says, bool hears)
 
 static void one(struct rank *r, const struct way *way)
 {
-    size_t mine = (size_t)r->me * r->bytes, other = (size_t)!r->me * r->bytes;
+    size_t mine = (size_t)side(r) * r->bytes, other = (size_t)!side(r) * r->bytes;
     uint64_t pieces = (r->bytes + way->piece - 1) / way->piece;
-    bool to = gives(r, r->me), from = gives(r, !r->me);
+    bool to = gives(r, side(r)), from = gives(r, !side(r));
     struct trip t = {
-        .way = way, .mine = words_of(r, r->me), .theirs = words_of(r, !r->me),
+        .way = way, .mine = words_of(r, side(r)), .theirs = words_of(r, !side(r)),
         .to = each(r) ? other : 0, .own_from = each(r) ? mine : 0,
         .from = operations[r->op].recv == BLOCKS_EACH ? other : 0,
         .own_to = operations[r->op].recv == BLOCKS_EACH ? mine : 0,
@@ -247,7 +263,7 @@ static void one(struct rank *r, const struct way *way)
     }
     for (int turn = 0; turn < 2; turn++) {
         struct trip leg = t;
-        bool sends = turn == r->me;
+        bool sends = turn == side(r);
         leg.ins = sends ? pieces : 0;
         leg.outs = sends ? 0 : pieces;
         if (few)
@@ -259,12 +275,16 @@ static void one(struct rank *r, const struct way *way)
 
 static int times_of(struct rank *r, uint64_t times, const struct way *way)
 {
-    if (r->size != 2)
+    bool alone = operation_partner(r) == r->me;
+    if (r->size != 2 && r->op != OP_PINGPONG)
         return -EINVAL;
     for (uint64_t i = 0; i < times; i++) {
         if (i)
             operation_rewrite(r);
-        one(r, way);
+        if (alone)
+            memcpy(r->recv, r->send, r->bytes);
+        else
+            one(r, way);
     }
     return 0;
 }

@@ -14,7 +14,7 @@ enum versus_system { VERSUS_TUTTI, VERSUS_OPENMPI, VERSUS_MPICH, VERSUS_OPENMPI_
                      VERSUS_IMPI,
                      /* no systems, but floors: with more ranks than CPUs (bare_shapes.h) … */
                      VERSUS_FLOOR, VERSUS_FLOOR_PAST, VERSUS_FLOOR_DIRECT,
-                     /* … and of two ranks on two CPUs (bare_pairs.h) */
+                     /* … and of two ranks on two CPUs, and of pairs (bare_pairs.h) */
                      VERSUS_PAIR_WHOLE, VERSUS_PAIR_FINE, VERSUS_PAIR_COARSE, VERSUS_PAIR_OUT,
                      VERSUS_PAIR_PAST, VERSUS_SYSTEMS,
                      VERSUS_PEERS_END = VERSUS_FLOOR };

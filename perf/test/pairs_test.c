@@ -11,26 +11,27 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 2, TIMES = 3, MOST = (4 << 20) + 4, FORMS = 5 };
+enum { RANKS = 2, CROWD = 4, TIMES = 3, MOST = (4 << 20) + 4, FORMS = 5 };
 
 typedef int (*pair_function)(struct rank *r, uint64_t times);
 
 static const pair_function forms[FORMS] = {
     bare_pairs_whole, bare_pairs_fine, bare_pairs_coarse, bare_pairs_out, bare_pairs_past
 };
-static struct rank ranks[RANKS];
-static pthread_t threads[RANKS];
+static struct rank ranks[CROWD];
+static pthread_t threads[CROWD];
 static pair_function now;
 static shared64 wrong;
 static shared32 begun, gone;
 
 static int open_ranks(void **state)
 {
-    char *shared = aligned_alloc(4096, (bare_pairs_bytes() + 4095) / 4096 * 4096);
+    size_t bytes = (bare_pairs_bytes(CROWD) + 4095) / 4096 * 4096;
+    char *shared = aligned_alloc(4096, bytes);
     (void)state;
     assert_non_null(shared);
-    memset(shared, 0, bare_pairs_bytes());
-    for (int p = 0; p < RANKS; p++) {
+    memset(shared, 0, bytes);
+    for (int p = 0; p < CROWD; p++) {
         size_t room = RANKS * (size_t)MOST;
         ranks[p] = (struct rank){
             .me = p, .size = RANKS, .crowded = true, .shared = shared, .hot = true, .room = room,
@@ -45,7 +46,7 @@ static int close_ranks(void **state)
 {
     (void)state;
     free(ranks[0].shared);
-    for (int p = 0; p < RANKS; p++) {
+    for (int p = 0; p < CROWD; p++) {
         free(ranks[p].sends);
         free(ranks[p].recvs);
     }
@@ -77,16 +78,16 @@ static void prepare(enum operation_id op, size_t bytes, pair_function form)
     store_release64(&wrong, 0);
     store_release32(&begun, 0);
     store_release32(&gone, 0);
-    for (int p = 0; p < RANKS; p++) {
+    for (int p = 0; p < CROWD; p++) {
         ranks[p].op = op;
         ranks[p].bytes = bytes;
         operation_fill(&ranks[p]);
     }
 }
 
-static void end(void)
+static void end(int size)
 {
-    for (int p = 0; p < RANKS; p++)
+    for (int p = 0; p < size; p++)
         pthread_join(threads[p], NULL);
     assert_int_equal(load_acquire64(&wrong), 0);
 }
@@ -102,7 +103,7 @@ static void test_results_are_right(void **state)
                 prepare((enum operation_id)op, sizes[i], forms[form]);
                 for (int p = 0; p < RANKS; p++)
                     begin(p);
-                end();
+                end(RANKS);
             }
 }
 
@@ -129,9 +130,26 @@ static void test_all_or_none(void **state)
                     assert_int_equal(load_acquire32(&gone), 0);
                     assert_memory_equal(before, r->recv, room);
                     begin(!first);
-                    end();
+                    end(RANKS);
                     free(before);
                 }
+}
+
+/* Several pairs, each in words and blocks of its own; who has no partner is done at once. */
+static void test_pairs(void **state)
+{
+    static const size_t sizes[] = { 4, 52, (32 << 10) + 4, 600 << 10 };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int form = 0; form < FORMS; form++)
+            for (int size = CROWD - 1; size <= CROWD; size++) {
+                for (int p = 0; p < size; p++)
+                    ranks[p].size = size;
+                prepare(OP_PINGPONG, sizes[i], forms[form]);
+                for (int p = 0; p < size; p++)
+                    begin(p);
+                end(size);
+            }
 }
 
 int main(void)
@@ -139,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results_are_right),
         cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, open_ranks, close_ranks);
 }
