@@ -66,22 +66,25 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
 }
 
 /* With a collective under way as work, the journal belongs to the thread that carries that on: this
- * call is then in no table. */
+ * call is then in no table. noted: when its record was begun; 0: it has none yet. */
 static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm,
-                       const tutti_call *call)
+                       const tutti_call *call, uint64_t noted)
 {
     CALLER_KEPT;
+    struct watch *w = &comm->watch;
     post->site = site;
     int r = call_check(comm, post, buf, call);
     if (r == 0)
         r = guard_operation(comm, post->kind, post->site);
-    if (r < 0)
+    if (r < 0) {
+        if (noted)
+            journal_end(w, r, clock_tick());
         return guard_leave(comm, r);
+    }
     post->timeout_ns = guard_timeout(comm, call);
-    struct watch *w = &comm->watch;
-    bool journal = !(load_acquire32(&w->attention) & ATTENTION_WORK);
-    uint64_t tick = clock_tick();
-    if (journal)
+    bool journal = noted || !(load_acquire32(&w->attention) & ATTENTION_WORK);
+    uint64_t tick = noted ? noted : clock_tick();
+    if (journal && !noted)
         request_journal(w, post, tick);
     r = call_run(comm, post, call);
     if (journal) {
@@ -114,18 +117,28 @@ static inline bool fast_plain(const struct tutti_comm *comm, struct note *note, 
         && (!count || (buf && (device_host_known(comm->world, buf) || !driver_loaded())));
 }
 
-/* Ends a call that went well. */
-static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note,
-                            size_t count)
+/* Ends a call that went well, behind its record. began: when it began to wait; 0: it has not. */
+static inline int fast_end(struct tutti_comm *comm, enum kind kind, const struct note *note,
+                           uint64_t began, uint64_t tick)
 {
     struct watch *w = &comm->watch;
-    uint64_t tick = clock_tick();
     comm->engine.calls[kind]++;
-    request_journal_note(w, kind, note, count, tick);
     journal_end(w, 0, tick);
     journal_count(w, FIGURE_OPERATIONS, 1);
     journal_count(w, FIGURE_BYTES, note->bytes);
+    if (began) {
+        journal_count(w, FIGURE_WAITS, 1);
+        journal_count(w, FIGURE_WAIT_TICKS, tick - began);
+    }
     return guard_leave(comm, 0);
+}
+
+static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struct note *note,
+                            size_t count)
+{
+    uint64_t tick = clock_tick();
+    request_journal_note(&comm->watch, kind, note, count, tick);
+    return fast_end(comm, kind, note, 0, tick);
 }
 
 static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type type, int to, int tag,
@@ -134,17 +147,17 @@ static int send_slow(uint32_t site, const void *buf, size_t count, tutti_type ty
     struct post post;
     post_describe(&post, KIND_SEND, to, tag, type, count);
     post.from = buf;
-    return call_letter(site, &post, buf, comm, call);
+    return call_letter(site, &post, buf, comm, call, 0);
 }
 
 static int recv_slow(uint32_t site, void *buf, size_t count, tutti_type type, int from, int tag,
-                     tutti_message *got, tutti_comm *comm, const tutti_call *call)
+                     tutti_message *got, tutti_comm *comm, const tutti_call *call, uint64_t noted)
 {
     struct post post;
     post_describe(&post, KIND_RECV, from, tag, type, count);
     post.to = buf;
     post.got = got;
-    return call_letter(site, &post, buf, comm, call);
+    return call_letter(site, &post, buf, comm, call, noted);
 }
 
 int tutti_send_at(const char *site, const void *buf, size_t count, tutti_type type, int to, int tag,
@@ -171,9 +184,17 @@ int tutti_recv_at(const char *site, void *buf, size_t count, tutti_type type, in
     struct note note = { .peer = from, .tag = tag, .type = type, .site = guard_site(comm, site) };
     bool fast = fast_letter(comm, call) && (tag >= 0 || tag == TUTTI_ANY)
         && fast_plain(comm, &note, buf, count);
-    if (fast && p2p_well(comm->p2p, TUTTI_ANY) && match_now(comm->p2p, &note, buf, got))
+    uint64_t noted = 0;
+    fast = fast && p2p_well(comm->p2p, TUTTI_ANY);
+    if (fast && match_now(comm->p2p, &note, buf, got))
         return fast_done(comm, KIND_RECV, &note, count);
-    return recv_slow(note.site, buf, count, type, from, tag, got, comm, call);
+    if (fast && !comm->watch.budget.spin_ticks && match_none(comm->p2p, &note)) {
+        noted = clock_tick();
+        request_journal_note(&comm->watch, KIND_RECV, &note, count, noted);
+        if (match_soon(comm->p2p, &note, noted) && match_now(comm->p2p, &note, buf, got))
+            return fast_end(comm, KIND_RECV, &note, noted, clock_tick());
+    }
+    return recv_slow(note.site, buf, count, type, from, tag, got, comm, call, noted);
 }
 
 int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutti_comm *comm,
@@ -186,7 +207,7 @@ int tutti_probe_at(const char *site, int from, int tag, tutti_message *got, tutt
         return r;
     post_describe(&post, KIND_PROBE, from, tag, TUTTI_U8, 0);
     post.got = got;
-    return call_letter(guard_site(comm, site), &post, NULL, comm, call);
+    return call_letter(guard_site(comm, site), &post, NULL, comm, call, 0);
 }
 
 int tutti_send(const void *buf, size_t count, tutti_type type, int to, int tag, tutti_comm *comm,

@@ -392,6 +392,10 @@ bool match_posted(struct p2p *p);                       /* all lanes that posted
 bool lane_collect(struct p2p *p, struct lane *lane);    /* reads pieces of receives in `moving` */
 /* Fast path, with nothing else under way. True: a message is in `to`; it was there or came soon. */
 bool match_now(struct p2p *p, const struct note *note, void *to, tutti_message *got);
+/* Behind match_now. match_none: the sender's next letter has not come. match_soon: yields a few
+   times, since the sender may need this CPU. began: a tick. True: a letter is there. */
+bool match_none(struct p2p *p, const struct note *note);
+bool match_soon(struct p2p *p, const struct note *note, uint64_t began);
 
 bool deal_step(struct p2p *p, uint32_t from, struct deal *deal, uint64_t generation,
                enum deal_state is, enum deal_state to);
