@@ -220,6 +220,24 @@ void coll_fold_out(struct coll *c, void *to, const void *const from[], uint32_t 
         coll_fold(c, to, from, n, count);
 }
 
+void coll_fold_shared(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count)
+{
+    size_t bytes = count * c->width;
+    if (!COPY_STREAMS || !c->fold.kernel || bytes < FOLD_STAGED_LEAST || c->stream.on
+        || c->send == c->recv) {
+        coll_fold_out(c, to, from, n, count, FOLD_STREAM_LEAST);
+        return;
+    }
+    struct tuner *ways = tuner_of(c->comm->coll.folds_shared, c->bytes, FOLD_STAGED_LEAST);
+    bool blocks = tuner_choose_less(ways, c->comm->world->staged_less / SHARED_LESS);
+    uint64_t began = c->fold.ticks;
+    if (blocks)
+        coll_fold_blocks(c, NULL, false, to, from, n, count);
+    else
+        coll_fold(c, to, from, n, count);
+    tuner_learn(ways, blocks, c->fold.ticks - began, bytes);
+}
+
 static void coll_fold_plain(struct coll *c, void *slot, void *result, const void *const from[],
                             uint32_t n, size_t count)
 {

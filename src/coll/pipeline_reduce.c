@@ -268,7 +268,7 @@ static int reduce_fold(struct coll *c, bool wants)
         }
         from[w->me] = c->gpu.mover ? own + done * c->width : run.send;
         if (lies)
-            coll_fold_out(c, run.recv, from, w->size, run.count, FOLD_STREAM_LEAST);
+            coll_fold_shared(c, run.recv, from, w->size, run.count);
         else
             coll_fold_staged(c, slot + done * c->width, wants ? run.recv : NULL, from, w->size,
                              run.count);

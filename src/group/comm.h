@@ -256,6 +256,7 @@ struct tutti_comm {
         } pipeline_swap;
         struct tuner folded;           /* folds into it: whole, or by blocks */
         struct tuner folds_streamed;   /* folds into it: by plain or streaming stores */
+        struct tuner folds_shared[TUNER_CLASSES];    /* folds into what peers read: as `folded` */
         struct {                       /* coll/cma */
             int said;                  /* may its ranks read each other's memory? */
             uint64_t rights;           /* of this rank, when `said` was found out */

@@ -66,6 +66,46 @@ static void test_never(void **state)
     free(comm);
 }
 
+/* Into a buffer that peers read. Both ways are tried, and give the same bits. In place, and past
+ * the caches, there is no choice. */
+static void test_folds_shared(void **state)
+{
+    (void)state;
+    enum { COUNT = 20001, ROOM = COUNT * 4 + 64 };
+    static unsigned char given[2][ROOM], plain[ROOM], shared[ROOM];
+    struct world world = { .staged_less = 1 };
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    const void *from[2] = { given[0] + 4, given[1] };
+    const char *why;
+    assert_non_null(comm);
+    if (!COPY_STREAMS) {
+        free(comm);
+        skip_because("no choice on this processor");
+    }
+    comm->world = &world;
+    for (size_t i = 0; i < ROOM; i++)
+        for (int p = 0; p < 2; p++)
+            given[p][i] = (unsigned char)(i * 31 + i / 251 + (size_t)p * 7);
+    struct coll c = {
+        .comm = comm, .width = 4, .fold.kernel = fold_find(TUTTI_I32, TUTTI_SUM, &why),
+        .bytes = COUNT * 4, .send = given[0], .recv = shared
+    };
+    struct tuner *ways = tuner_of(comm->coll.folds_shared, c.bytes, FOLD_STAGED_LEAST);
+    memset(plain, 0xee, ROOM);
+    coll_fold(&c, plain + 8, from, 2, COUNT);
+    for (uint32_t i = 0; i < 3 * TUNER_TRIES; i++) {
+        bool in_place = i / TUNER_TRIES == 1;
+        c.stream.on = i / TUNER_TRIES == 2;
+        c.recv = in_place ? given[0] : shared;
+        memset(shared, 0xee, ROOM);
+        coll_fold_shared(&c, shared + 8, from, 2, COUNT);
+        assert_memory_equal(plain, shared, ROOM);
+        assert_int_equal(ways->n, i < TUNER_TRIES ? i + 1 : TUNER_TRIES);
+    }
+    assert_true(ways->cost[0] && ways->cost[1]);
+    free(comm);
+}
+
 /* The same bits as by plain stores, and not one byte beside them. */
 static void test_folds(void **state)
 {
@@ -98,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles),
                                         cmocka_unit_test(test_never),
-                                        cmocka_unit_test(test_folds) };
+                                        cmocka_unit_test(test_folds),
+                                        cmocka_unit_test(test_folds_shared) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
