@@ -224,7 +224,7 @@ void coll_fold_shared(struct coll *c, void *to, const void *const from[], uint32
 {
     size_t bytes = count * c->width;
     if (!COPY_STREAMS || !c->fold.kernel || bytes < FOLD_STAGED_LEAST || c->stream.on
-        || c->send == c->recv) {
+        || c->send == c->recv || c->comm->crowded) {
         coll_fold_out(c, to, from, n, count, FOLD_STREAM_LEAST);
         return;
     }

@@ -229,7 +229,8 @@ void coll_fold_staged(struct coll *c, void *slot, void *result, const void *cons
    read, before it overwrites them; a copy by one instruction (base/copy.h) does not. So by blocks
    where that saves an eighth of STAGED_LESS. Measured on a Zen 5, 2 ranks far apart, all_reduce of
    512 KiB, 1, 2, 4 MiB: 44 -> 28 us, 87 -> 58, 168 -> 108, 315 -> 228; near 512 KiB 12.8 and 13.5,
-   1 MiB the same. In place nothing is gained: the owner has written the lines just before. */
+   1 MiB the same. In place nothing is gained: the owner has written the lines just before.
+   Nor where ranks share CPUs. */
 enum { SHARED_LESS = 8 };
 void coll_fold_shared(struct coll *c, void *to, const void *const from[], uint32_t n, size_t count);
 /* The same by a kernel, not timed; usual: as modes_usual found them in this call. */
