@@ -357,7 +357,6 @@ struct member {
     shared32 bell;
     /* offset of this rank's table of channels, shared64 by receiver; 0: none yet. Set once | E41 */
     shared64 mail;
-    shared32 letters[2];              /* sends, receives under way as work | E62 */
     /* number up to which this rank's operations have no given deadline | E64 */
     shared64 patient;
     /* ns from the last look of the wait in hand to its deadline, + 1; 0: none. By the thread that
@@ -384,6 +383,7 @@ struct member {
     /* number of the operation for whose handle a thread of this rank sleeps, or slept last; 0: it
      * has given up. For onlookers */
     shared64 waited;
+    shared32 letters[2];     /* sends, receives as work | E62. Not in the line of `listeners` */
     struct record journal[JOURNAL_RECORDS];
 };
 
