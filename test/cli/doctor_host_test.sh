@@ -126,8 +126,8 @@ wrong "TUTTI_TIMEOUT_MS=soon: expected a duration such as 30s, 500ms or 500, .*,
 last "1 thing is wrong here"
 doctor TUTTI_FLAGS=bind_cores TUTTI_FAULT=0:barriers#3:kill TUTTI_URING=no
 exits 1 "with three wrong settings"
-wrong "TUTTI_FLAGS=bind_cores: expected bind_core, bind_numa, no_spin, local, ahead, separated by\
- commas" \
+wrong "TUTTI_FLAGS=bind_cores: expected bind_core, bind_numa, no_spin, local, ahead, leave,\
+ separated by commas" \
   "comma list"
 wrong "TUTTI_FAULT: \"barriers\": no operation; give a function.s name without tutti_, or \*" \
   "for tests"
