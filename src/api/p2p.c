@@ -65,6 +65,19 @@ static int call_run(struct tutti_comm *comm, struct post *post, const tutti_call
     return work ? request_start(comm, post, call) : p2p_run(comm->p2p, post);
 }
 
+/* Ends the call's record, and counts it. waited: since when; 0: it has not. */
+static inline __attribute__((always_inline))
+void call_recorded(struct watch *w, int result, size_t bytes, uint64_t waited, uint64_t tick)
+{
+    journal_end(w, result, tick);
+    journal_count(w, FIGURE_OPERATIONS, 1);
+    journal_count(w, FIGURE_BYTES, bytes);
+    if (waited) {
+        journal_count(w, FIGURE_WAITS, 1);
+        journal_count(w, FIGURE_WAIT_TICKS, tick - waited);
+    }
+}
+
 /* With a collective under way as work, the journal belongs to the thread that carries that on: this
  * call is then in no table. noted: when its record was begun; 0: it has none yet. */
 static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_comm *comm,
@@ -88,14 +101,8 @@ static int call_letter(uint32_t site, struct post *post, const void *buf, tutti_
         request_journal(w, post, tick);
     r = call_run(comm, post, call);
     if (journal) {
-        uint64_t ended = post->waited || r < 0 ? clock_tick() : tick;
-        journal_end(w, r, ended);
-        journal_count(w, FIGURE_OPERATIONS, 1);
-        journal_count(w, FIGURE_BYTES, post->bytes);
-        if (post->waited) {
-            journal_count(w, FIGURE_WAITS, 1);
-            journal_count(w, FIGURE_WAIT_TICKS, ended - tick);
-        }
+        call_recorded(w, r, post->bytes, post->waited ? tick : 0,
+                      post->waited || r < 0 ? clock_tick() : tick);
     }
     return guard_leave(comm, r);
 }
@@ -125,9 +132,7 @@ static inline int fast_done(struct tutti_comm *comm, enum kind kind, const struc
     uint64_t tick = clock_tick();
     comm->engine.calls[kind]++;
     request_journal_note(w, kind, note, count, tick);
-    journal_end(w, 0, tick);
-    journal_count(w, FIGURE_OPERATIONS, 1);
-    journal_count(w, FIGURE_BYTES, note->bytes);
+    call_recorded(w, 0, note->bytes, 0, tick);
     return guard_leave(comm, 0);
 }
 
@@ -161,13 +166,8 @@ static __attribute__((noinline)) int recv_soon(struct tutti_comm *comm, const st
         noted = clock_tick();
         request_journal_note(w, KIND_RECV, note, count, noted);
         if (match_soon(comm->p2p, note, noted) && match_now(comm->p2p, note, buf, got)) {
-            uint64_t tick = clock_tick();
             comm->engine.calls[KIND_RECV]++;
-            journal_end(w, 0, tick);
-            journal_count(w, FIGURE_OPERATIONS, 1);
-            journal_count(w, FIGURE_BYTES, note->bytes);
-            journal_count(w, FIGURE_WAITS, 1);
-            journal_count(w, FIGURE_WAIT_TICKS, tick - noted);
+            call_recorded(w, 0, note->bytes, noted, clock_tick());
             return guard_leave(comm, 0);
         }
     }
