@@ -1,6 +1,7 @@
 # ctest: timeout=600
 # Correct programs end, whatever they do around their collectives: what waits in tutti turns the
 # MPI's progress; communicators come and go; threads; errors are the communicator's handler's.
+# Freed memory is kept as the manual says.
 . "$(dirname "$0")/lib.sh"
 for mpi in "${mpis[@]}"; do
   make_program "$mpi" order
@@ -24,6 +25,11 @@ for mpi in "${mpis[@]}"; do
     exits 0 "of $scene with threads under $mpi"
     prints '^ok$' "of $scene with threads under $mpi"
   done
+  # a freed end of the heap stays the program's, unless the user sets the bound
+  under "$mpi" 2 "$here/order.$mpi" heap
+  prints '^ok$' "of heap under $mpi"
+  under "$mpi" 2 env MALLOC_TRIM_THRESHOLD_=131072 "$here/order.$mpi" heap_bounded
+  prints '^ok$' "of heap_bounded under $mpi"
   # the MPI has its turns, of 40 calls of a kind and size at least three
   way=try under "$mpi" 2 "$here/order.$mpi" contest
   exits 0 "of contest under $mpi"

@@ -416,6 +416,24 @@ static void trial_mismatch(void)
     CHECK(r != MPI_SUCCESS);
 }
 
+/* 3 MiB in blocks that no malloc maps one by one; whether freed ones stay the program's. */
+static int freed_stay(void)
+{
+    enum { BLOCKS = 48, BYTES = 64 << 10 };
+    char *blocks[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) {
+        blocks[b] = malloc(BYTES);
+        memset(blocks[b], 1, BYTES);
+    }
+    char *end = sbrk(0);
+    CHECK(end > blocks[BLOCKS - 1]);
+    for (int b = BLOCKS - 1; b >= 0; b--)
+        free(blocks[b]);
+    return sbrk(0) == (void *)end;
+}
+static void heap(void) { CHECK(freed_stay()); }
+static void heap_bounded(void) { CHECK(!freed_stay()); }
+
 static const struct { const char *name; void (*play)(void); } scenes[] = {
     { "progress", progress }, { "nonblocking", nonblocking }, { "comms", comms },
     { "threads", threads }, { "finalize", finalize }, { "falls", falls },
@@ -424,6 +442,7 @@ static const struct { const char *name; void (*play)(void); } scenes[] = {
     { "mismatch_shorter", mismatch_shorter },
     { "mismatch_other", mismatch_other }, { "errors", errors }, { "death", death },
     { "trial_death", trial_death }, { "trial_mismatch", trial_mismatch },
+    { "heap", heap }, { "heap_bounded", heap_bounded },
 };
 
 int main(int argc, char **argv)
