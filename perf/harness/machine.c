@@ -14,21 +14,23 @@
 #define TUTTI_COMMIT ""
 #endif
 
+/* With family and model, where there are any: a hypervisor may call several of them by one name. */
 static void cpu_name(char *to, size_t room)
 {
-    char line[256];
-    snprintf(to, room, "unknown processor");
+    char line[256], name[64] = "unknown processor";
+    int family = -1, model = -1;
     FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !colon)
-            continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(to, room, "%s", colon + 2);
-        break;
+    while (f && fgets(line, sizeof line, f) && line[0] != '\n') {   /* the first processor's */
+        sscanf(line, "cpu family : %d", &family);
+        sscanf(line, "model : %d", &model);
+        sscanf(line, "model name : %63[^\n]", name);
     }
     if (f)
         fclose(f);
+    if (family >= 0 && model >= 0)
+        snprintf(to, room, "%s (family %d, model %d)", name, family, model);
+    else
+        snprintf(to, room, "%s", name);
 }
 
 /* user nice system idle iowait irq softirq steal: all but idle and iowait is somebody's work, or
