@@ -12,16 +12,15 @@ side by side, not to scale. It needs Python's own library only.
 import argparse
 import json
 import math
-import re
-import sys
 import textwrap
 from xml.sax.saxutils import escape
+
+import marked
 
 TUTTI = "tutti"
 PEERS = ["Open MPI", "MPICH", "Open MPI 5", "MPICH 5", "Intel MPI"]
 HUES = {TUTTI: "#0b63ce", "Open MPI": "#e08a00", "MPICH": "#0f9d6e", "Open MPI 5": "#8a4fd0",
         "MPICH 5": "#2aa5d8", "Intel MPI": "#cf4420"}
-BEGIN, END = "<!-- versus -->", "<!-- /versus -->"
 
 
 def size_name(n):
@@ -230,18 +229,11 @@ def picture(result):
     return "\n".join(out + ["</svg>", ""])
 
 
-def put_into(text, words):
-    found = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if not found.search(text):
-        raise ValueError(f"has no {BEGIN} … {END}")
-    return found.sub(lambda _: f"{BEGIN}\n{words}\n{END}", text)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("json", help="what versus --json has written")
     parser.add_argument("--svg", help="the picture, into this file")
-    parser.add_argument("--into", help=f"the table, into this file between {BEGIN} and {END}")
+    parser.add_argument("--into", help="the table, into this file where it says <!-- versus -->")
     options = parser.parse_args()
     with open(options.json, encoding="utf-8") as file:
         result = Result(json.load(file))
@@ -249,14 +241,7 @@ def main():
         with open(options.svg, "w", encoding="utf-8") as file:
             file.write(picture(result))
     if options.into:
-        with open(options.into, encoding="utf-8") as file:
-            text = file.read()
-        try:
-            text = put_into(text, section(result))
-        except ValueError as error:
-            sys.exit(f"versus.py: {options.into}: {error}")
-        with open(options.into, "w", encoding="utf-8") as file:
-            file.write(text)
+        marked.put_into_file(options.into, "versus", section(result))
     if not options.svg and not options.into:
         print(section(result))
 

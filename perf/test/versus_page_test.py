@@ -54,13 +54,6 @@ class Table(unittest.TestCase):
         for said in ("a <CPU>", "MPICH 5 5.0.2", "near 53 ns", "40 rounds, 3 of them", "1.5"):
             self.assertIn(said, words)
 
-    def test_it_takes_the_place_of_the_old_one_only(self):
-        text = f"before\n{versus.BEGIN}\nold\n{versus.END}\nafter\n"
-        self.assertEqual(versus.put_into(text, r"new \1"),
-                         f"before\n{versus.BEGIN}\nnew \\1\n{versus.END}\nafter\n")
-        with self.assertRaises(ValueError):
-            versus.put_into("nothing of the kind", "new")
-
 
 class Picture(unittest.TestCase):
     def test_it_is_an_svg_that_loads_nothing(self):
