@@ -1,8 +1,9 @@
 /* A rank gives by copying pieces into its ring, and takes by copying them out of the others'. What
  * fits into one piece takes one central barrier, as a small collective does: copy in, all have
  * come, copy out. What is larger goes piece by piece, so that who takes works while who gives does.
- * A yield is the only way to wait. So the number of switches is that of the shape: how often
- * somebody has to run before somebody else can go on.
+ * A yield is the only way to wait, but for ranks that have come from elsewhere while all on this
+ * CPU have: for them a rank looks on for a while first, as in src/watch/drive.c. So the number of
+ * switches is that of the shape: how often somebody has to run before somebody else can go on.
  *
  * Direct: who takes reads it where it lies in the giver's memory, as soon as that one has come, and
  * says so by arriving. So one barrier is all there is, but for the kernel's part. */
@@ -15,11 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 64 << 10, DEPTH = 6 };
+enum { PIECE = 64 << 10, DEPTH = 6, LINGER_NS = 3000 };
 
 struct words {
     struct bare_line produced, consumed;                    /* by the rank, in rounds */
     struct { _Alignas(128) shared64 nth, at, pid; } offer;  /* where its message lies */
+    struct { _Alignas(128) shared64 nth, cpu; } come;       /* to which operation, and where + 1 */
 };
 
 size_t bare_shapes_bytes(int ranks)
@@ -166,6 +168,7 @@ static void keep(struct rank *r)
 
 static void arrive(struct rank *r)
 {
+    store_release64(&words_of(r, r->me)->come.nth, r->nth[0] + 1);
     if (fetch_add64(&r->bare->count.word, 1) + 1 == ++r->nth[0] * (uint64_t)r->size)
         store_release64(&r->bare->sense.word, r->nth[0]);
 }
@@ -173,6 +176,34 @@ static void arrive(struct rank *r)
 static bool come(const struct rank *r)
 {
     return load_acquire64(&r->bare->sense.word) >= r->nth[0];
+}
+
+/* All who share this CPU have come, so that a yield would only go round among them. */
+static bool all_here(const struct rank *r)
+{
+    uint64_t here = (uint64_t)sched_getcpu() + 1;
+    int others = 0;
+    if (load_relaxed64(&words_of(r, r->me)->come.cpu) != here)           /* relaxed: a hint */
+        store_relaxed64(&words_of(r, r->me)->come.cpu, here);            /* relaxed: a hint */
+    for (int p = 0; p < r->size; p++) {
+        if (p == r->me || load_relaxed64(&words_of(r, p)->come.cpu) != here)    /* relaxed: hint */
+            continue;
+        others++;
+        if (load_acquire64(&words_of(r, p)->come.nth) < r->nth[0])
+            return false;
+    }
+    return others > 0;
+}
+
+/* Until the others come, or not for now. */
+static void look_on(const struct rank *r)
+{
+    uint64_t until = stamp_now() + stamp_ticks(LINGER_NS);
+    bool lingers = all_here(r);
+    while (lingers && !come(r) && stamp_now() < until)
+        cpu_pause();
+    if (!come(r))
+        sched_yield();
 }
 
 static void one(struct rank *r, bool all, bool past)
@@ -203,8 +234,10 @@ static void one(struct rank *r, bool all, bool past)
             take(r, &t);
             moved = true;
         }
-        if (!moved)
+        if (!moved && t.come)
             sched_yield();
+        else if (!moved)
+            look_on(r);
     }
     struct words *w = words_of(r, r->me);
     store_release64(&w->produced.word, t.base + t.rounds);
@@ -241,7 +274,7 @@ static int one_direct(struct rank *r)
     }
     arrive(r);
     while (!come(r))
-        sched_yield();
+        look_on(r);
     return error;
 }
 

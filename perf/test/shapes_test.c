@@ -69,8 +69,8 @@ static void close_job(void)
 static void test_results_are_right(void **state)
 {
     static const enum operation_id ops[] = {
-        OP_BROADCAST, OP_REDUCE, OP_ALL_REDUCE, OP_GATHER, OP_SCATTER, OP_ALL_GATHER,
-        OP_ALL_TO_ALL
+        OP_BROADCAST, OP_REDUCE, OP_ALL_REDUCE, OP_REDUCE_SCATTER, OP_GATHER, OP_SCATTER,
+        OP_ALL_GATHER, OP_ALL_TO_ALL, OP_SCAN, OP_EXSCAN, OP_SENDRECV
     };
     static const size_t sizes[] = { 4, 64 << 10, (64 << 10) + 4, 600 << 10 };
     static const shape_function forms[] = {

@@ -37,7 +37,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SPIN_US = 30, SPIN_ROUND_US = 2000, YIELD_US = 1000 };
+enum { SPIN_US = 30, SPIN_ROUND_US = 2000, YIELD_US = 1000, LINGER_US = 3 };
 
 static struct {
     pthread_mutex_t lock;
@@ -182,6 +182,7 @@ static void world_set_limits(struct world *world, const tutti_options *o)
                                    * 1000.0 * rate);
     world->spin_rounds = spin_us / SPIN_ROUND_US + (spin_us % SPIN_ROUND_US != 0);
     world->yield_ticks = (uint64_t)(YIELD_US * 1000.0 * rate);
+    world->linger_ticks = (uint64_t)(LINGER_US * 1000.0 * rate);
     world->staged_less = (uint64_t)(STAGED_LESS * rate);
     world->pause_ticks = world_pause_ticks();
     world->flags = o->flags;

@@ -365,9 +365,9 @@ struct member {
     /* QUIT_ bits, by fetch_or only; sticky | E7. FREED with OVER also by a peer, if the owner has
      * said that it has no hold (group/shrink, split, create) */
     _Alignas(LINE) shared32 quit;
+    shared32 cpu;                     /* where it runs, + 1, if ranks share CPUs; or 0. A hint */
     char why[ABORT_TEXT];             /* text of the abort or of its device; before the bit */
-    /* the key of the store that it waits for, cut; "": none. As `left` */
-    char awaited[AWAITED_TEXT];
+    char awaited[AWAITED_TEXT];       /* the key of the store that it waits for; "": none */
     _Alignas(LINE) struct vote vote[2];
     struct decline declines[DECLINES];
     /* shrink: a bit for each survivor that it proposes; before its proposal | all | E46 */

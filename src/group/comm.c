@@ -69,6 +69,8 @@ static void comm_set_budget(struct tutti_comm *comm)
         .yield_ticks = world->yield_ticks,
         .spin_rounds = world->spin_rounds
     };
+    bool lingers = !spin && !(world->flags & TUTTI_NO_SPIN);
+    comm->watch.linger_ticks = lingers ? world->linger_ticks : 0;
 }
 
 struct tutti_comm *comm_open(struct world *world, struct slot *slot, uint32_t mine, int *error)

@@ -54,6 +54,7 @@ struct world {
     uint32_t spin_rounds;              /* each ends with a look at deaths and deadlines */
     uint32_t pause_ticks;              /* cost of one pause instruction */
     uint64_t yield_ticks;              /* longest time of yielding */
+    uint64_t linger_ticks;             /* before a yield, where ranks share CPUs */
     uint64_t staged_less;              /* STAGED_LESS in ticks */
     unsigned flags;
     bool spin_given;

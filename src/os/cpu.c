@@ -9,6 +9,7 @@
 #include "os/file.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -94,6 +95,11 @@ static int nth_cpu(const uint64_t *mask, int nth)
         if ((mask[cpu / 64] >> (cpu % 64) & 1) && nth-- == 0)
             return cpu;
     return -ENOENT;
+}
+
+int cpu_here(void)
+{
+    return sched_getcpu();
 }
 
 int cpu_bind(int index)

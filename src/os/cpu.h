@@ -13,6 +13,7 @@ int cpu_allowed(void);                       /* affinity ∩ quota of the callin
 /* affinity as bits, n words of 64; number of CPUs in it or -errno */
 int cpu_mask(uint64_t *words, int n);
 int cpu_count_mask(const uint64_t *words, int n);
+int cpu_here(void);                          /* that the thread runs on, at this moment; -1 */
 int cpu_quota(void);                         /* CPUs by cgroup quota, rounded up; 0: no quota */
 /* Binds the calling thread to the index-th CPU of its mask (index modulo their number). The CPU
  * or -errno. */

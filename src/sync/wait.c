@@ -5,7 +5,8 @@
  * awaited rank if ranks outnumber CPUs. Measured with 8 ranks on 2 CPUs: a barrier of yielding
  * ranks takes a tenth of one whose ranks sleep, and a hundredth of one whose ranks spin. Both
  * phases are bounded, in number and in time, so that a rank that waits long sleeps in the end,
- * where it also notices deaths.
+ * where it also notices deaths. A yield in vain costs two switches, some 2 us, so a rank may look
+ * on before it. Measured with 4 ranks on 2 CPUs: 2 switches a barrier, not 3, in 0.72 of the time.
  *
  * If ranks are late by milliseconds again and again, yields only burn time: 80 of them 100 us. So
  * each long sleep after them halves their number, three times at most, and each short sleep
@@ -93,9 +94,31 @@ static bool wait_ended(struct wait_ends ends)
     return load_relaxed64(ends.verdict) != 0 || load_relaxed32(ends.news) != 0;
 }
 
+/* Who has looked on in vain so often waits for somebody who is late. */
+enum { LINGERS_MOST = 4 };
+
+static bool wait_linger(const shared64 *word, uint64_t value, const struct wait_linger *linger)
+{
+    uint64_t began = clock_tick();
+    do {
+        if (load_acquire64(word) >= value)
+            return true;
+        cpu_pause();
+    } while (clock_tick() - began < linger->ticks);
+    return false;
+}
+
 int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
               const struct wait_budget *budget, const struct wait_ways *ways)
 {
+    return wait_spin_or_linger(word, value, ends, budget, ways, &(struct wait_linger){ 0 });
+}
+
+int wait_spin_or_linger(const shared64 *word, uint64_t value, struct wait_ends ends,
+                        const struct wait_budget *budget, const struct wait_ways *ways,
+                        const struct wait_linger *linger)
+{
+    int lingers = linger->ticks ? LINGERS_MOST : 0;
     if (budget->spin_ticks) {
         uint64_t began = 0;
         for (int looks = 0; looks < LOOKS_MOST; looks++) {
@@ -120,6 +143,11 @@ int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
             return 1;
         if (wait_ended(ends) || (began && clock_tick() - began > budget->yield_ticks))
             return load_acquire64(word) >= value;
+        if (lingers && linger->may(linger->arg)) {
+            lingers--;
+            if (wait_linger(word, value, linger))
+                return 1;
+        }
         ways->yield(ways->arg);
     }
     return load_acquire64(word) >= value;

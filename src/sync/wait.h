@@ -123,4 +123,11 @@ struct wait_ends { const shared64 *verdict; const shared32 *news; };
 int wait_spin(const shared64 *word, uint64_t value, struct wait_ends ends,
               const struct wait_budget *budget, const struct wait_ways *ways);
 
+/* A yield only goes round among ranks that wait as well where all that share this CPU do. Then the
+ * word is awaited from another CPU, for `ticks` before a yield, in a few of them. may(): now. */
+struct wait_linger { uint64_t ticks; bool (*may)(void *arg); void *arg; };
+int wait_spin_or_linger(const shared64 *word, uint64_t value, struct wait_ends ends,
+                        const struct wait_budget *budget, const struct wait_ways *ways,
+                        const struct wait_linger *linger);
+
 #endif

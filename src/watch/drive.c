@@ -9,6 +9,7 @@
  * the CPU offered to others, then every 50 us; between two polls the same words end the sleep. */
 #include "watch/drive.h"
 
+#include "os/cpu.h"
 #include "watch/cycle.h"
 #include "watch/death.h"
 #include "watch/journal.h"
@@ -371,10 +372,36 @@ static int drive_poll(struct op *op, uint64_t *last)
     return op->polls % POLLS_A_QUESTION == 0 && drive_stop_asked(w) ? drive_interrupted(op) : 0;
 }
 
+/* A wait for arrivals, and all ranks on this CPU have arrived. A rank that is alone there yields to
+ * nobody, so it may as well. Where a rank runs is a hint: a wrong one costs a few us. */
+static bool drive_may_linger(void *arg)
+{
+    const struct op *op = arg;
+    struct watch *w = op->watch;
+    uint64_t seq = op->claim.seq;
+    uint32_t here = (uint32_t)cpu_here() + 1, others = 0;
+    if (load_relaxed32(&w->mine->cpu) != here)                           /* relaxed: a hint */
+        store_relaxed32(&w->mine->cpu, here);                            /* relaxed: a hint */
+    if (op->wait.owner >= 0
+        && op->wait.word != &watch_arrival(w, (uint32_t)op->wait.owner, seq)->seq)
+        return false;
+    for (uint32_t i = 0, p = w->linger_at; i < w->size; i++, p = p + 1 < w->size ? p + 1 : 0) {
+        if (p == w->me || load_relaxed32(&w->members[p].cpu) != here)    /* relaxed: a hint */
+            continue;
+        others++;
+        if (watch_seq(watch_arrival(w, p, seq)) < seq) {
+            w->linger_at = p;
+            return false;
+        }
+    }
+    return others > 0;
+}
+
 int drive_to_end(struct op *op)
 {
     struct watch *w = op->watch;
     struct wait_ends ends = { &w->slot->verdict, &w->slot->news };
+    const struct wait_linger linger = { w->linger_ticks, drive_may_linger, op };
     uint64_t polling = 0, polled = 0;
     int r;
     for (;;) {
@@ -390,7 +417,8 @@ int drive_to_end(struct op *op)
         }
         polling = polled = 0;
         if (op->wait.value != UINT64_MAX
-            && wait_spin(op->wait.word, op->wait.value, ends, &w->budget, w->ways))
+            && wait_spin_or_linger(op->wait.word, op->wait.value, ends, &w->budget, w->ways,
+                                   &linger))
             continue;
         r = drive_wait(op);
         if (r < 0)

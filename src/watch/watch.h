@@ -55,6 +55,8 @@ struct watch {
     /* ATTENTION_ bits; 0 on the fast path. Written by any thread of this process */
     shared32 attention;
     struct wait_budget budget;
+    uint64_t linger_ticks;            /* before a yield (drive.c); 0: not */
+    uint32_t linger_at;               /* the last peer that did not allow it */
     const struct wait_ways *ways;
     const struct arena *arena;
     struct seat **seats;              /* [size]: each member's seat */

@@ -52,7 +52,7 @@ static int binds(void *arg)
     CHILD_CHECK(words[twin / 64] >> (twin % 64) & 1);
     uint64_t lower = words[twin / 64] & (((uint64_t)1 << (twin % 64)) - 1);
     CHILD_CHECK(cpu_count_mask(words, twin / 64) + cpu_count_mask(&lower, 1) == index % count);
-    CHILD_CHECK(sched_getcpu() == twin);
+    CHILD_CHECK(sched_getcpu() == twin && cpu_here() == twin);
     CHILD_CHECK(cpu_mask(words, WORDS) == 1);
     CHILD_CHECK(cpu_allowed() == 1);
     CHILD_CHECK(cpu_bind(index + 1) == twin);        /* the only one left */

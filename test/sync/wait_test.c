@@ -143,6 +143,46 @@ static void comes_while_yielding(void **state)
     assert_int_equal(less.yields, 5);
 }
 
+/* Asked before a yield whether to look on; the word may come by then. */
+struct lingers { int asked, at; bool may; };
+
+static bool linger_may(void *arg)
+{
+    struct lingers *l = arg;
+    if (++l->asked == l->at)
+        store_release64(&word, 1);
+    return l->may;
+}
+
+static int linger(struct lingers *l, uint64_t ticks, struct play *p)
+{
+    struct wait_ways ways = ways_of(p);
+    return wait_spin_or_linger(&word, 1, ends, BUDGET(0, 9, 0), &ways,
+                               &(struct wait_linger){ ticks, linger_may, l });
+}
+
+/* Who may looks on in place of a yield, in a few of them; a look that is in vain ends by itself. */
+static void looks_on_before_a_yield(void **state)
+{
+    struct play p = { 0 };
+    struct lingers l = { .at = 1, .may = true };
+    assert_int_equal(linger(&l, 1, &p), 1);
+    assert_true(p.yields == 0 && l.asked == 1);
+    fresh(state);
+    l = (struct lingers){ .at = 1 };                 /* who may not yields, and looks then */
+    assert_int_equal(linger(&l, UINT64_MAX, &p), 1);
+    assert_true(p.yields == 1 && l.asked == 1);
+    fresh(state);
+    p.yields = 0;
+    l = (struct lingers){ .may = true };
+    assert_int_equal(linger(&l, 1000, &p), 0);
+    assert_int_equal(p.yields, 9);
+    assert_in_range(l.asked, 1, 8);
+    p.yields = l.asked = 0;
+    assert_int_equal(linger(&l, 0, &p), 0);          /* nobody who is not to */
+    assert_true(p.yields == 9 && l.asked == 0);
+}
+
 /* Yields that were followed by a long sleep were in vain, those followed by a short one too few. */
 static void yields_follow_the_sleeps(void **state)
 {
@@ -374,6 +414,7 @@ int main(void)
         cmocka_unit_test_setup(there_already, fresh),
         cmocka_unit_test_setup(a_budget_is_a_bound, fresh),
         cmocka_unit_test_setup(comes_while_yielding, fresh),
+        cmocka_unit_test_setup(looks_on_before_a_yield, fresh),
         cmocka_unit_test_setup(ends_end_it, fresh),
         cmocka_unit_test_setup(yielding_is_bounded_in_time, fresh),
         cmocka_unit_test_setup(yields_follow_the_sleeps, fresh),
