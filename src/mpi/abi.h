@@ -22,8 +22,9 @@ enum { MPI_SUCCESS = 0, MPI_ERR_COUNT = 2, MPI_UNDEFINED = -32766 };
 #define MPI_BOTTOM ((void *)0)
 typedef intptr_t MPI_Aint;
 typedef int64_t MPI_Count;
-/* A status is 20 or 24 bytes, of which nothing is read here. */
-typedef struct { int64_t words[8]; } MPI_Status;
+/* A status is 20 to 32 bytes, of which only the source is read here. */
+typedef struct { int words[16]; } MPI_Status;
+static inline int abi_source(const MPI_Status *status) { return status->words[STATUS_SOURCE]; }
 
 /* Handles that are needed by name. */
 struct abi {

@@ -21,5 +21,6 @@ enum { MPI_COMM_TYPE_SHARED = 221 };
 enum { MPI_ERR_ARG = 13, MPI_ERR_TRUNCATE = 15, MPI_ERR_OTHER = 16,
        MPI_ERR_INTERN = 17, MPI_ERR_NO_MEM = 39 };
 enum { MPI_THREAD_MULTIPLE = 4096 };
+enum { STATUS_SOURCE = 0 };         /* in a status, as an array of int */
 
 #endif

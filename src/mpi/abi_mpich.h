@@ -21,5 +21,6 @@ enum { MPI_COMM_TYPE_SHARED = 1 };
 enum { MPI_ERR_ARG = 12, MPI_ERR_TRUNCATE = 14, MPI_ERR_OTHER = 15,
        MPI_ERR_INTERN = 16, MPI_ERR_NO_MEM = 34 };
 enum { MPI_THREAD_MULTIPLE = 3 };
+enum { STATUS_SOURCE = 2 };         /* in a status, as an array of int */
 
 #endif

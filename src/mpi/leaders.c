@@ -31,13 +31,27 @@ static int64_t now(void)
 
 /* ---- failures ---- */
 
-static bool note_heard(struct spread *s, struct mishap *n)
+/* What was seen is asked for by its source: MPICH 5.0.2 over UCX waits for ever for a message of
+ * any source that has come. -1: the MPI refuses. */
+static int note_from(struct spread *s, int from, struct mishap *n)
 {
     int flag = 0;
     MPI_Status status;
-    return below.Iprobe(MPI_ANY_SOURCE, TAG_NOTE, s->all, &flag, &status) == MPI_SUCCESS && flag
-        && below.Recv(n, (int)sizeof *n, job.abi.type_byte, MPI_ANY_SOURCE, TAG_NOTE, s->all,
-                      &status) == MPI_SUCCESS;
+    if (below.Iprobe(from, TAG_NOTE, s->all, &flag, &status))
+        return -1;
+    return flag && below.Recv(n, (int)sizeof *n, job.abi.type_byte, abi_source(&status), TAG_NOTE,
+                              s->all, &status) == MPI_SUCCESS;
+}
+
+/* Open MPI with fault tolerance refuses any source once a rank has died; the others are asked one
+ * by one. */
+static bool note_heard(struct spread *s, struct mishap *n)
+{
+    int heard = note_from(s, MPI_ANY_SOURCE, n);
+    for (int p = 0; heard < 0 && p < s->size; p++)
+        if (s->host[p] != s->mine && note_from(s, p, n) > 0)
+            heard = 1;
+    return heard > 0;
 }
 
 /* The note lasts as long as the process: what is not sent by the end of the time may go later. A
@@ -68,6 +82,7 @@ static int told(struct link *link, const struct mishap *n)
     return link->spread->broken.error;
 }
 
+/* A deadline is the same everywhere: leaders tell each other of it, to find out who is silent. */
 static int spread_out(struct link *link, int error, const char *text)
 {
     struct spread *s = link->spread;
@@ -76,7 +91,8 @@ static int spread_out(struct link *link, int error, const char *text)
         return s->broken.error;
     snprintf(n.text, sizeof n.text, "%s", text);
     s->broken = n;
-    note_send(s);
+    if (s->leads || error != -ETIMEDOUT)
+        note_send(s);
     return told(link, &n);
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TALKERS = 256 };                /* that introduce themselves to a leader */
+
 static bool tables(struct spread *s, const int *hosts, int rank)
 {
     size_t n = (size_t)s->size;
@@ -40,6 +42,39 @@ static bool tables(struct spread *s, const int *hosts, int rank)
     return true;
 }
 
+/* A connection is made by the first message over it, and once a rank has died or a link is cut none
+ * may come to be: Open MPI 5 then waits for its daemon, Intel MPI in MPI_Isend. So each rank that
+ * may have a note for a leader says its host's name now; of a host with many ranks, some. */
+static int talkers(const struct spread *s, int h)
+{
+    int n = s->hosts > 1 ? TALKERS / (s->hosts - 1) : 1;
+    n = n < 2 ? 2 : n;
+    return s->number[h] < n ? s->number[h] : n;
+}
+
+static int bytes_of(int place) { return place ? 0 : HOST_NAME; }
+
+static bool introduce(struct spread *s, int rank)
+{
+    MPI_Request *requests = calloc((size_t)(s->hosts + s->size), sizeof *requests);
+    int n = 0, e = !requests;
+    memcpy(s->names[s->mine], s->name, HOST_NAME);
+    for (int h = 0; !e && h < s->hosts; h++) {
+        if (h == s->mine)
+            continue;
+        for (int i = 0; !e && s->leads && i < talkers(s, h); i++)
+            e = below.Irecv(s->names[h], bytes_of(i), job.abi.type_byte, s->order[s->first[h] + i],
+                            0, s->all, &requests[n++]);
+        if (!e && s->place[rank] < talkers(s, s->mine))
+            e = below.Isend(s->name, bytes_of(s->place[rank]), job.abi.type_byte,
+                            s->order[s->first[h]], 0, s->all, &requests[n++]);
+    }
+    for (int done = 0; !e && !done;)
+        e = below.Testall(n, requests, &done, MPI_STATUSES_IGNORE);
+    free(requests);
+    return !e;
+}
+
 /* The MPI's part. What it makes is freed by spread_free. */
 static bool connect(struct spread *s, MPI_Comm comm, int rank)
 {
@@ -47,10 +82,9 @@ static bool connect(struct spread *s, MPI_Comm comm, int rank)
         || below.Comm_set_errhandler(s->all, job.abi.errors_return)
         || below.Comm_split(s->all, s->leads ? 0 : MPI_UNDEFINED, rank, &s->leaders))
         return false;
-    return !s->leads
-        || (below.Comm_set_errhandler(s->leaders, job.abi.errors_return) == MPI_SUCCESS
-            && below.Allgather(s->name, HOST_NAME, job.abi.type_byte, s->names, HOST_NAME,
-                               job.abi.type_byte, s->leaders) == MPI_SUCCESS);
+    return (!s->leads
+            || below.Comm_set_errhandler(s->leaders, job.abi.errors_return) == MPI_SUCCESS)
+        && introduce(s, rank);
 }
 
 struct spread *spread_make(MPI_Comm comm, int rank, int size, const int *hosts, bool well)

@@ -2,51 +2,8 @@
 # Ranks on several hosts, which are namespaces of this machine: each collective gives what the MPI
 # alone gives; the same bits in each run; who dies, stands still, is cut off or calls something else
 # is told on every rank that is left, by name.
-. "$(dirname "$0")/lib.sh"
-python=$(command -v python3) || skip "no python3"
+. "$(dirname "$0")/hosts_lib.sh"
 last=
-two=10.77.0.1:2,10.77.0.2:2 three=10.77.0.1:2,10.77.0.2:1,10.77.0.3:1
-
-# across TOLD MPI HOSTS PROGRAM ARGUMENT...: four ranks; leaves out, err, code. TOLD: how many are
-# told of a failure; 0: none, all end.
-across() {
-  local told=$1 mpi=$2 hosts=$3 n=4 set=() start=()
-  shift 3
-  rm -rf "$here"/[0-9] "$here/cut" "$here/ready" "$here/said" "$here/began" "$here/sessions"
-  set=(LD_PRELOAD="$library" TUTTI_MPI_STATS=1 TUTTI_MPI=all "${more[@]}")
-  if [ "$mpi" = mpich ]; then
-    # Where a rank dies, the launcher kills the others of its host, whatever it was told: each is
-    # in a session that the launcher does not know.
-    start=(mpirun.mpich -localhost 10.77.0.100 -launcher ssh -launcher-exec "$here/agent"
-      -disable-auto-cleanup -hosts "$hosts" -n "$n" setsid --fork --wait env "${set[@]}")
-  else
-    start=(mpirun.openmpi --allow-run-as-root --bind-to none --enable-recovery
-      --mca orte_tmpdir_base "$here/sessions" --mca plm_rsh_agent "$here/agent"
-      --mca oob_tcp_if_include 10.77.0.0/24
-      --mca btl_tcp_if_include 10.77.0.0/24 -H "$hosts" -n "$n" env "${set[@]}")
-  fi
-  code=0
-  timeout -k 5 "${limit-60}" "$python" "$TUTTI_SOURCE/test/mpi/hosts.py" \
-    "$(grep -o 10.77 <<<"$hosts" | wc -l)" "$here" "$told" "${start[@]}" "$@" \
-    >"$here/out" 2>"$here/err" </dev/null || code=$?
-  [ "$code" != 77 ] || skip "$(cat "$here/out")"
-  ! pgrep -f "^mpirun[.a-z]* .*$here/" >"$here/left" ||
-    fail "launchers are left: $(cat "$here/left")"
-}
-# hear RANK...: each has been told, by an error; HOSTS_TIMES=N does these scenes so often, and says
-# how long it took
-times=${HOSTS_TIMES-1}
-hear() {
-  local r
-  for r; do
-    grep -qE 'an error|MPI_ERR' "$here/$r" 2>/dev/null ||
-      fail "rank $r was not told: $(cat "$here/$r" 2>&1)"
-  done
-  [ "$times" = 1 ] || grep -h after "$here"/[0-9] | sort | tail -1
-}
-
-said() { grep -qE -e "$1" "$here/said" || fail "rank 0 has not said $1 $2: $(cat "$here/said")"; }
-
 for mpi in "${mpis[@]}"; do
   make_program "$mpi" values
   make_program "$mpi" hosts

@@ -27,23 +27,26 @@ skip() { echo "mpi.$script: skipped: $1"; exit 77; }
 
 [ -e "$library" ] || skip "libtutti-mpi.so is not built with a sanitizer"
 
-# The MPIs that programs can be made for; what is missing is said at the end.
+# The MPIs that programs can be made for; what is missing is said at the end. wanted: which.
 mpis=() missing=
+mpis_at=$(sed -n 's/^PERF_MPIS:PATH=//p' "$TUTTI_BUILD/CMakeCache.txt" 2>/dev/null)   # of PyPI
 echo '#include <mpi.h>' >"$here/try.c"
-for mpi in openmpi mpich; do
-  if command -v mpirun.$mpi >/dev/null &&
-      mpicc.$mpi -c -o "$here/try.o" "$here/try.c" >/dev/null 2>&1; then
-    mpis+=("$mpi")
-  else
-    missing="$missing $mpi"
-  fi
+found() {
+  case $1 in
+    *5 | impi) [ -e "$mpis_at/${1%5}/include/mpi.h" ] && command -v cc >/dev/null ;;
+    *) command -v mpirun.$1 && mpicc.$1 -c -o "$here/try.o" "$here/try.c" ;;
+  esac >/dev/null 2>&1
+}
+for mpi in ${wanted-openmpi mpich}; do
+  if found $mpi; then mpis+=("$mpi"); else missing="$missing $mpi"; fi
 done
-[ ${#mpis[@]} -gt 0 ] || skip "no MPI with headers: install libopenmpi-dev or libmpich-dev"
+[ ${#mpis[@]} -gt 0 ] ||
+  skip "${lacking-no MPI with headers: install libopenmpi-dev or libmpich-dev}"
 finish() { [ -z "$missing" ] || skip "not there:$missing (${mpis[*]} passed)"; exit 0; }
 
 make_program() {  # MPI NAME: $here/NAME.MPI
-  mpicc."$1" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -o "$here/$2.$1" \
-    "$TUTTI_SOURCE/test/mpi/programs/$2.c" -pthread >"$here/out" 2>"$here/err" ||
+  ${compiler-mpicc."$1"} -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -o "$here/$2.$1" \
+    "$TUTTI_SOURCE/test/mpi/programs/$2.c" -pthread ${libraries-} >"$here/out" 2>"$here/err" ||
     fail "$2.c does not compile for $1"
 }
 
