@@ -3,7 +3,7 @@
  * operation, and the place is one of the arena. */
 #include "coll/early.h"
 
-enum { EARLY_BITS = 16, CHUNKS = 4 };
+enum { CHUNKS = 4 };
 /* without a chunk more: the other rank is late, or has lost its CPU */
 enum { EARLY_SPINS = TINY(256, 2) };
 enum { CHUNK_LEAST = TINY(8 << 10, 64), CHUNK_MOST = TINY(32 << 10, 64) };
@@ -79,7 +79,7 @@ static void early_some(struct coll *c, const char *slot, size_t first, size_t by
 
 static uint64_t early_count(uint64_t early, uint64_t seq)
 {
-    return early >> EARLY_BITS == seq ? early & ((1 << EARLY_BITS) - 1) : 0;
+    return early >> EARLY_BITS == seq ? early & EARLY_MOST : 0;
 }
 
 void early_take(struct coll *c)

@@ -176,6 +176,8 @@ int pipeline_landed(struct coll *c, int side, uint64_t handed, uint64_t *landed)
 /* Nothing moved: WAITING for op->wait, or, while a mover has copies under way, for those. */
 int pipeline_waits(struct coll *c);
 
+/* Of uneven parts, before the arrival: what this rank gives, and where it lies. */
+void pipeline_pairs_fill(struct coll *c);
 /* With PARTS_PAIRS, after the gate: begins, with the rounds of all. False: a peer does not give
    what this rank takes; the wait is for the verdict. */
 bool pipeline_pairs_agree(struct coll *c);

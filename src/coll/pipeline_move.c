@@ -29,6 +29,7 @@
  * too. Only a reader that is stopped delays its owners, past their deadlines, until it runs again
  * or is killed. */
 #include "coll/pipeline.h"
+#include "coll/pipeline_chunks.h"
 #include "coll/pipeline_swap.h"
 
 #include "base/tiny.h"
@@ -110,7 +111,8 @@ static void move_copy_in(struct coll *c, uint32_t to, char *slot)
     size_t first = (size_t)c->pipeline.asked * c->pipeline.piece,
            n = parts_cut(parts_count(c, c->comm->watch.me, to), first, c->pipeline.piece);
     const char *from = parts_send(c, to) + first * c->width;
-    if (!n || !move_staged(c, to, c->pipeline.asked))
+    if (!n || !move_staged(c, to, c->pipeline.asked)
+        || chunks_copy_in(c, slot, from, n * c->width))
         return;
     if (c->pipeline.asked >= c->pipeline.beside && to == parts_next(c))
         take_beside(c, slot, from, first, n);
@@ -301,26 +303,6 @@ static size_t move_most(const struct coll *c)
     return most;
 }
 
-static void move_fill_rows(struct coll *c)
-{
-    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
-    struct part_row *rows = pipeline_rows(c, c->pipeline.at);
-    bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me),
-         same_place = parts_how(c) & PARTS_PAIRS;
-    memset(rows, 0, pipeline_rows_bytes(size));
-    for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
-        size_t count = parts_count(c, me, each ? p : me);
-        struct place place = pipeline_may_lie(c, parts_send(c, p), count * c->width);
-        /* In place, taken data overwrites given data: peers must find a copy. */
-        if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES)
-            && parts_send(c, p) == parts_recv(c, p))
-            place = (struct place){ 0, 0, 0 };
-        rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo,
-                                     place.hi };
-        c->sends.hi |= place.hi - place.lo;       /* a peer reads something in place: stay for it */
-    }
-}
-
 static bool move_overwrites(const struct coll *c)
 {
     return c->send == c->recv
@@ -366,7 +348,7 @@ static int move_open(struct coll *c)
     if (r < 0)
         return r;
     if (how & PARTS_UNEVEN)
-        move_fill_rows(c);
+        pipeline_pairs_fill(c);
     else
         pipeline_publish_places(c);
     bool each_own = (how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES) && !all_reduces;
@@ -484,6 +466,8 @@ int pipeline_move_advance(struct op *op)
     if (r == WAITING)
         return WAITING;
     bool takes = parts_takes(c);
+    if (r > 0)
+        chunks_take(c);
     while (
         r > 0
         && (c->pipeline.in < c->pipeline.mine || (takes && c->pipeline.out < c->pipeline.taken))) {

@@ -4,6 +4,27 @@
 #include "coll/pipeline.h"
 
 #include <stdio.h>
+#include <string.h>
+
+void pipeline_pairs_fill(struct coll *c)
+{
+    uint32_t me = c->comm->watch.me, size = c->comm->watch.size;
+    struct part_row *rows = pipeline_rows(c, c->pipeline.at);
+    bool each = parts_how(c) & PARTS_EACH, gives = parts_gives(c, me),
+         same_place = parts_how(c) & PARTS_PAIRS;
+    memset(rows, 0, pipeline_rows_bytes(size));
+    for (uint32_t p = 0; gives && p < (each ? size : 1); p++) {
+        size_t count = parts_count(c, me, each ? p : me);
+        struct place place = pipeline_may_lie(c, parts_send(c, p), count * c->width);
+        /* In place, taken data overwrites given data: peers must find a copy. */
+        if (each && same_place && !(parts_how(c) & PARTS_ROOT_GIVES)
+            && parts_send(c, p) == parts_recv(c, p))
+            place = (struct place){ 0, 0, 0 };
+        rows[p] = (struct part_row){ count, place.lo < place.hi ? place.at : 0, place.lo,
+                                     place.hi };
+        c->sends.hi |= place.hi - place.lo;       /* a peer reads something in place: stay for it */
+    }
+}
 
 /* p does not give me what I take: the operation ends for all. The text for it stands where the text
  * of an abort would. */

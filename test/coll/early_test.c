@@ -71,6 +71,37 @@ static int body_lengths(tutti_comm *world, int rank)
     return 0;
 }
 
+/* The same in pieces: a broadcast, and a gather, whose root keeps a block, too. */
+static int body_pieces(tutti_comm *world, int rank)
+{
+    static const size_t counts[] = { 65537, 73728, 98303, 131072, 200001, 400003, 65536 };
+    enum { COUNTS = sizeof counts / sizeof counts[0], LARGEST = 400003 };
+    int *x = malloc(4 * LARGEST), *y = malloc(8 * LARGEST + 4), early = 0;
+    CHECK(x && y);
+    for (int k = 0; k < 8 * COUNTS; k++) {
+        size_t n = counts[k % COUNTS];
+        int root = k / COUNTS & 1;
+        bool gathers = k / COUNTS & 2, takes = (rank == root) == gathers;
+        fill(x, n, k + 100 * rank);
+        memset(y, 0xee, 8 * n + 4);
+        if (!takes && spins(world))
+            await(world, 1 - rank);
+        CHECK_IS(gathers ? tutti_gather(x, y, n, TUTTI_I32, root, world, NULL)
+                         : tutti_broadcast(takes ? y : x, n, TUTTI_I32, root, world, NULL), 0);
+        early += told(world);
+        CHECK(!told(world) || !takes);
+        for (size_t i = 0; takes && i < n; i++)
+            CHECK_IS(y[i], value(i, k + (gathers ? 0 : 100 * root)));
+        for (size_t i = 0; takes && gathers && i < n; i++)
+            CHECK_IS(y[n + i], value(i, k + 100));
+        CHECK_IS(*(unsigned char *)&y[gathers ? 2 * n : n], 0xee);
+    }
+    CHECK_IS(early > 0, spins(world));
+    free(x);
+    free(y);
+    return 0;
+}
+
 /* Says, as soon as the other rank waits, that `chunks` of x are there, as early_put does; and does
  * not arrive. */
 static void say(tutti_comm *world, const int *x, uint64_t what, uint64_t at, uint64_t chunks,
@@ -144,6 +175,12 @@ static void test_lengths(void **state)
     assert_int_equal(ranks_run_either(2, body_lengths), 0);
 }
 
+static void test_pieces(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_pieces), 0);
+}
+
 static void test_killed(void **state)
 {
     (void)state;
@@ -160,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_hostile),
     };

@@ -236,6 +236,15 @@ const struct scenario scenario_early_events = {
     .name = "early_events", .ranks = 2, .rules = "broadcast:-inf=eager", .body = earlies,
     .count = EARLY, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
+const struct scenario scenario_early_pieces = {          /* two chunks a piece: by the pipeline */
+    .name = "early_pieces", .ranks = 2, .rules = "broadcast:-inf=pipelined", .body = earlies,
+    .count = EARLY, .commits = true, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_early_pieces_events = {
+    .name = "early_pieces_events", .ranks = 2, .rules = "broadcast:-inf=pipelined",
+    .body = earlies, .count = EARLY, .commits = true, .check = check_death, .preemptions = 1,
+    .preemptions_event = 1, .events = EVENTS
+};
 const struct scenario scenario_left_inline = {
     .name = "left_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = lefts,
     .count = 5, .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
