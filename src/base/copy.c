@@ -10,7 +10,6 @@
 #include "base/isa.h"
 
 #include <immintrin.h>
-#include <stdbool.h>
 
 enum { COPY_PAGE = 4096, COPY_BADLY = 64, BY_LOOP = 1 << 20, STREAM_LEAST = 512, BESIDE = 1024 };
 enum { VECTOR = 32, TURN = 4 * VECTOR };
@@ -104,9 +103,14 @@ static uint32_t copy_way(void)
     return now;
 }
 
+bool copy_takes_over(size_t bytes)
+{
+    return bytes >= BY_INSTRUCTION && bytes < BY_LOOP && copy_way() == INSTRUCTION;
+}
+
 void copy_long(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= BY_INSTRUCTION && bytes < BY_LOOP && copy_way() == INSTRUCTION)
+    if (copy_takes_over(bytes))
         by_instruction(to, from, bytes);
     else
         copy_long_by_loop(to, from, bytes);

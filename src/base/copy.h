@@ -21,6 +21,7 @@
 #ifndef TUTTI_BASE_COPY_H
 #define TUTTI_BASE_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -60,6 +61,8 @@ static inline __attribute__((always_inline)) void copy_lines(void *to, const voi
 void copy_long(void *to, const void *from, size_t bytes);
 void copy_long_by_loop(void *to, const void *from, size_t bytes);
 
+/* True: the plain copy of so many bytes takes lines over from other caches without reading them. */
+bool copy_takes_over(size_t bytes);
 static inline void copy_plain(void *to, const void *from, size_t bytes)
 {
     if (bytes >= COPY_BY_INSTRUCTION)
@@ -88,6 +91,7 @@ static inline void copy_ordered(void) { _mm_sfence(); }
 void copy_beside(void *to, const void *from, void *past, const void *kept, size_t bytes);
 #else
 enum { COPY_STREAMS = 0 };
+static inline bool copy_takes_over(size_t bytes) { return bytes != bytes; }
 static inline void copy_plain(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
 static inline void copy_by_loop(void *to, const void *from, size_t bytes)

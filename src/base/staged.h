@@ -30,14 +30,16 @@ static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, copy_fn *p
         plain(to, from, bytes);
         return 0;
     }
-    bool streamed = tuner_choose_less(ways, less);
+    bool tries = plain != copy_plain || !copy_takes_over(bytes),
+         streamed = tries && tuner_choose_less(ways, less);
     uint64_t began = clock_tick();
     if (streamed)
         copy_streaming(to, from, bytes);
     else
         plain(to, from, bytes);
     uint64_t ticks = clock_tick() - began;
-    tuner_learn_mean(ways, streamed, ticks, bytes);
+    if (tries)
+        tuner_learn_mean(ways, streamed, ticks, bytes);
     return ticks;
 }
 

@@ -8,6 +8,9 @@
 #include <cmocka.h>
 
 #include "base/copy.h"
+#include "base/staged.h"
+
+#include <stdlib.h>
 
 enum { GUARD = 128, LINES = 5 * 64, PAGE = 4096, LONG = 2300 };
 
@@ -97,11 +100,37 @@ static void test_long(void **state)
     }
 }
 
+/* Staging goes past the caches by trial, but not where the plain copy takes lines over unread: its
+ * first times, in pages that are new, would decide for the other way. */
+static void staging_tries_only_what_may_win(void **state)
+{
+    enum { MOST = 2 << 20 };
+    char *from = malloc(MOST), *to = malloc(MOST);
+    (void)state;
+    assert_true(from && to);
+    assert_false(copy_takes_over(STAGED_LEAST / 4));
+    assert_false(copy_takes_over(MOST));
+    for (size_t bytes = STAGED_LEAST; bytes <= MOST; bytes *= 2)
+        for (int loop = 0; loop < 2; loop++) {
+            struct tuner ways = { 0 };
+            for (int i = 0; i < TUNER_TRIES; i++) {
+                memset(from, i + loop + 1, bytes);
+                staged_copy(&ways, 0, loop ? copy_by_loop : copy_plain, to, from, bytes);
+                assert_memory_equal(to, from, bytes);
+            }
+            uint32_t tries = COPY_STREAMS && (loop || !copy_takes_over(bytes)) ? TUNER_TRIES : 0;
+            assert_int_equal(ways.n, tries);
+        }
+    free(from);
+    free(to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_alignment),
                                         cmocka_unit_test(test_every_distance),
                                         cmocka_unit_test(test_beside),
-                                        cmocka_unit_test(test_long) };
+                                        cmocka_unit_test(test_long),
+                                        cmocka_unit_test(staging_tries_only_what_may_win) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
