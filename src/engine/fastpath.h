@@ -42,6 +42,7 @@ struct fast {
     bool measures;                     /* its time is to be learned */
     bool wakes;                        /* somebody may sleep on this rank's line */
     int result;                        /* of put or take */
+    uint64_t folded;                   /* ticks of copies and folds, as far as they were measured */
 };
 
 /* Where it has stopped. Made only then, and passed in two registers: stores on the fast path would
@@ -95,16 +96,17 @@ void fast_begin(const struct tutti_comm *comm, struct fast *s, enum kind kind, u
     s->bytes = bytes;
     s->site = site;
     s->algorithm = algorithm;
+    s->folded = 0;
 }
 
 /* Arrives, then counts the operation and records it. That costs no time here: the peers' lines are
- * still on their way. */
+ * still on their way. leaves: it waits for none of them (owed.h). */
 static inline __attribute__((always_inline))
-void fast_arrive(struct tutti_comm *comm, struct fast *s)
+void fast_arrive_by(struct tutti_comm *comm, struct fast *s, bool leaves)
 {
     struct watch *w = &comm->watch;
     s->next = s->pauses = 0;
-    s->wakes = watch_say(w, &s->claim);
+    s->wakes = leaves ? watch_say_soon(w, &s->claim) : watch_say(w, &s->claim);
     comm->seq = s->claim.seq;
     comm->engine.calls[s->kind]++;
     s->began = clock_tick();
@@ -116,6 +118,12 @@ void fast_arrive(struct tutti_comm *comm, struct fast *s)
     journal_count(w, FIGURE_OPERATIONS, 1);
     if (s->bytes)
         journal_count(w, FIGURE_BYTES, s->bytes);
+}
+
+static inline __attribute__((always_inline))
+void fast_arrive(struct tutti_comm *comm, struct fast *s)
+{
+    fast_arrive_by(comm, s, false);
 }
 
 /* Looks for the first peer, after a delay that is learned: one for barriers, one for small
@@ -183,10 +191,12 @@ void fast_end(struct tutti_comm *comm, const struct fast *s)
 {
     struct watch *w = &comm->watch;
     uint64_t waited = (uint64_t)s->pauses * w->pause_ticks;
-    journal_well(s->record, waited);
+    journal_well(s->record, waited + s->folded);
     PROBE3(op_end, w->name, s->claim.seq, 0);
     if (s->pauses)
         fast_waited(w, waited);
+    if (s->folded)
+        journal_count(w, FIGURE_FOLD_TICKS, s->folded);
     store_release64(&w->mine->ended, s->claim.seq);                  /* E74 release */
     if (backoff_due(comm->engine.calls[s->kind]))
         operation_tune(comm, s->kind, s->began);

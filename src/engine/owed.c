@@ -19,10 +19,18 @@ void owed_leave(struct tutti_comm *comm, const struct coll *c, uint32_t site)
     };
 }
 
+/* What has been left is seen by all from here on, and who sleeps for it is awake. */
+static void owed_seen(struct tutti_comm *comm)
+{
+    if (watch_heard(&comm->watch))
+        watch_wake(&comm->watch, comm->seq);
+}
+
 bool owed_over(struct tutti_comm *comm)
 {
     const struct owed *o = &comm->engine.owed;
     struct watch *w = &comm->watch;
+    owed_seen(comm);
     struct claim claim;
     uint32_t next, pauses;
     claim_of_arrivals(&claim, comm->seq, o->descriptor, o->count);
@@ -61,6 +69,7 @@ int owed_end(struct tutti_comm *comm)
         .bytes = o->bytes
     };
     comm->engine.owed.on = false;
+    owed_seen(comm);
     operation_describe(comm, &c, comm->seq, (enum kind)o->kind, o->site, comm->watch.timeout_ns);
     c.op.keep = false;
     c.phase = GATE_WAIT;

@@ -12,7 +12,7 @@
 #include "os/caller.h"
 #include "watch/drive.h"
 
-/* After run_take: peer data was invalid, a fold was timed, or peers still read this rank's buffer.
+/* After run_take: peer data was invalid, or peers still read this rank's buffer.
    r: the result so far. */
 static __attribute__((noinline))
 int run_rest(struct tutti_comm *comm, struct coll *c, struct fast_saved s, enum kind kind,
@@ -76,7 +76,8 @@ static inline bool run_take(struct tutti_comm *comm, struct fast *s, void *data)
     (void)comm;
     s->result = c->algorithm->after(c);
     coll_given(c);
-    return s->result >= 0 && !c->lends && !c->fold.ticks;
+    s->folded = c->fold.ticks;
+    return s->result >= 0 && !c->lends;
 }
 
 static inline uint16_t *run_delay(struct tutti_comm *comm, const struct fast *s)
@@ -127,7 +128,8 @@ static __attribute__((noinline)) int run_taker(struct tutti_comm *comm, struct c
 }
 
 /* The same of the rank that leaves: it is done when it has arrived, unless its buffer is lent. That
- * its result is in place is said beforehand: it has none. */
+ * its result is in place is said beforehand: it has none. What it has written goes to the other one
+ * while the program runs: a fence would wait for that. */
 static __attribute__((noinline)) int run_giver(struct tutti_comm *comm, struct coll *c,
                                                enum kind kind, uint32_t site, int64_t timeout_ns)
 {
@@ -140,10 +142,12 @@ static __attribute__((noinline)) int run_giver(struct tutti_comm *comm, struct c
         return run_empty(comm, c, kind, site, timeout_ns, s.result);
     if (!c->lends)
         store_release64(&w->mine->placed, s.claim.seq);              /* E70 release */
-    fast_arrive(comm, &s);
+    fast_arrive_by(comm, &s, true);
     /* relaxed: a hint; whoever gives device memory waits for no more than `placed` */
-    if (c->lends || load_relaxed32(&w->slot->devices))
+    if (c->lends || load_relaxed32(&w->slot->devices)) {
+        s.wakes = watch_heard(w);
         return fast_resume(comm, c, fast_saved(&s), kind, timeout_ns);
+    }
     if (s.wakes)
         watch_wake(w, s.claim.seq);
     if (c->fold.ticks)

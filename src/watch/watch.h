@@ -236,6 +236,24 @@ static inline __attribute__((always_inline)) bool watch_say(struct watch *w, con
     return load_relaxed32(&w->mine->sleepers);              /* relaxed: E2, ordered by the fence */
 }
 
+/* The same of a rank that waits for nobody now: its stores need not be seen yet, so the fence of E2
+ * is left to its next call (watch_heard). True: a rank sleeps for it for sure. */
+static inline __attribute__((always_inline)) bool watch_say_soon(struct watch *w,
+                                                                 const struct claim *c)
+{
+    struct arrival *a = &w->mine->arrival[c->seq & 1];
+    store_relaxed64(&a->descriptor, c->descriptor);                  /* relaxed: E1 publishes it */
+    store_release64(&a->seq, c->seq);                                /* E1 release */
+    return load_relaxed32(&w->mine->sleepers);     /* relaxed: who is missed is found by E2 later */
+}
+
+/* What watch_say_soon has left. True: as watch_say. */
+static inline bool watch_heard(const struct watch *w)
+{
+    fence_full();                                                    /* E2 fence */
+    return load_relaxed32(&w->mine->sleepers);              /* relaxed: E2, ordered by the fence */
+}
+
 static inline void watch_wake(struct watch *w, uint64_t seq)
 {
     w->ways->wake(w->ways->arg, low_half(&w->mine->arrival[seq & 1].seq), INT32_MAX);

@@ -68,6 +68,32 @@ static void who_only_gives_is_back_before_the_other_comes(void **state)
     assert_int_equal(ranks_run_either(2, body_leaves), 0);
 }
 
+/* Each call is counted once, with what its copies took. */
+static int body_counted(tutti_comm *world, int rank)
+{
+    enum { CALLS = 20, WORDS = 2000 };
+    tutti_figures before, after;
+    CHECK_IS(tutti_stats(world, &before), 0);
+    for (uint32_t i = 1; i <= CALLS; i++) {
+        if (rank == 1)
+            CHECK_IS(ranks_await(0, i), 0);
+        CHECK_IS(call(BROADCAST, (int)i, WORDS, 1, world, NULL), 0);
+        if (rank == 0)
+            ranks_say(0, i);
+    }
+    CHECK_IS(tutti_stats(world, &after), 0);
+    CHECK_IS(after.operations - before.operations, CALLS);
+    CHECK_IS(after.bytes - before.bytes, CALLS * WORDS * sizeof(uint32_t));
+    CHECK(after.fold_ns > before.fold_ns);
+    return 0;
+}
+
+static void each_call_is_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_counted), 0);
+}
+
 /* The same calls in the same order, whoever comes first: nothing is read too late or early. */
 static int body_any_order(tutti_comm *world, int rank)
 {
@@ -238,6 +264,7 @@ int main(void)
     setenv("TUTTI_FLAGS", "leave", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_only_gives_is_back_before_the_other_comes),
+        cmocka_unit_test(each_call_is_counted),
         cmocka_unit_test(what_comes_next_is_right),
         cmocka_unit_test(a_buffer_that_is_lent_is_waited_for),
         cmocka_unit_test(a_death_is_told_by_the_next_call),
