@@ -12,6 +12,8 @@
 
 #include <errno.h>
 
+enum { EAGER_SOON = 32 << 10 };
+
 int eager_put_nothing(struct coll *c)
 {
     coll_publish(c, NULL);
@@ -45,6 +47,17 @@ static char *eager_lent(const struct coll *c, size_t bytes)
     return place.lo == 0 && place.hi == bytes ? coll_at(c, place.at, c->bytes) : NULL;
 }
 
+/* True: the slot may be one that was written a few slots ago. One instruction takes lines over from
+   who has read them, and a slot that is still in caches is faster than one further on: on a Zen 5,
+   near, the mean of both ranks in broadcast and reduce of 16 KiB 0.40 and 0.44 us in place of 0.46
+   and 0.50; far 1.02 of the time. From 64 KiB on it is slower. */
+static bool eager_soon(const struct coll *c)
+{
+    enum kind kind = c->algorithm->kind;
+    return c->comm->watch.size == 2 && c->bytes <= EAGER_SOON && copy_takes_over(c->bytes)
+        && !c->gpu.call && (kind == KIND_BROADCAST || kind == KIND_REDUCE || kind == KIND_GATHER);
+}
+
 /* Puts all bytes but those from `own` to `after`, which no other rank reads. At the beginning or
    the end of a large slot they take no room: the published address lies before the slot, or the
    next slot begins earlier. Else all_to_all between 2 ranks would go round in half of the ring. */
@@ -61,7 +74,8 @@ static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t afte
     int r = slot ? 0
         : bytes < EAGER_TURNS
         ? eager_slot(c, &slot)
-        : comm_stage_eager(c->comm, c->op.claim.seq, c->bytes - skip, end - skip, &slot);
+        : comm_stage_eager(c->comm, c->op.claim.seq, c->bytes - skip, end - skip, eager_soon(c),
+                           &slot);
     if (r < 0)
         return r;
     slot -= c->lends ? 0 : skip;

@@ -3,6 +3,8 @@
  * operation, and the place is one of the arena. */
 #include "coll/early.h"
 
+#include "base/copy.h"
+
 enum { CHUNKS = 4 };
 /* without a chunk more: the other rank is late, or has lost its CPU */
 enum { EARLY_SPINS = TINY(256, 2) };
@@ -16,12 +18,21 @@ static size_t early_chunk(size_t bytes)
     return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
+/* Who leaves does not stay for it where one instruction copies: to look whether the other one waits
+ * takes longer than the other one gains. On a Zen 5, broadcast of 16 KiB, mean of both ranks: 0.95
+ * us far and 0.46 near in place of 1.04 and 0.48; 64 KiB 1.09 and 1.12 of the time. */
+static size_t early_least(const struct coll *c)
+{
+    return c->comm->world->flags & TUTTI_LEAVE && copy_takes_over(EARLY_LEAST) ? EARLY_LEFT
+                                                                              : EARLY_LEAST;
+}
+
 bool early_may(const struct coll *c)
 {
     const struct tutti_comm *comm = c->comm;
     enum kind kind = c->algorithm->kind;
     return comm->watch.size == 2 && !comm->crowded && !comm->coll.devices && !c->gpu.call
-        && c->count * c->width >= EARLY_LEAST
+        && c->count * c->width >= early_least(c)
         && (kind == KIND_BROADCAST || kind == KIND_REDUCE)
         && !fingerprint_hashed(c->op.claim.descriptor);
 }

@@ -22,7 +22,8 @@
 
 #include "coll/coll.h"
 
-enum { EARLY_LEAST = TINY(16384, 128), EARLY_BITS = 16, EARLY_MOST = (1 << EARLY_BITS) - 1 };
+enum { EARLY_LEAST = TINY(16384, 128), EARLY_LEFT = 4 * EARLY_LEAST };
+enum { EARLY_BITS = 16, EARLY_MOST = (1 << EARLY_BITS) - 1 };
 
 /* Whether the ranks of this operation overlap: the same at both. */
 bool early_may(const struct coll *c);

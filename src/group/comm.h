@@ -114,6 +114,7 @@ struct stage {
     size_t eager_bytes[2], ring_bytes, pipeline_bytes;
     size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
+    size_t ring_last;                  /* where the last slot in it begins */
     bool asked, ahead;                 /* TUTTI_AHEAD: the ring was asked for, and came, whole */
     bool looked;                       /* the same: the other's ring has been mapped here */
     size_t pipeline_slot;              /* bytes of a slot of the pipeline */
@@ -338,12 +339,14 @@ void comm_stage_look(struct tutti_comm *comm, const char *slot);
 void comm_stage_earn(struct tutti_comm *comm, size_t bytes);
 /* The eager slot of operation seq, which has begun: at least `bytes`, populated. 0, -ENOMEM,
    -ENOSPC. It holds nothing of operation seq - 1, which peers may still read. From those before all
-   ranks have returned (coll/eager.c). used: the next one may begin behind that many bytes. */
-int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot);
+   ranks have returned (coll/eager.c). used: the next one may begin behind that many bytes. soon: it
+   may be one of a few slots ago, else of as many as there is room for. */
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, bool soon,
+                     char **slot);
 static inline int comm_eager_slot(struct tutti_comm *comm, uint64_t seq, size_t bytes, char **slot)
 {
     if (bytes >= EAGER_TURNS || bytes > comm->stage.eager_bytes[seq & 1])
-        return comm_stage_eager(comm, seq, bytes, bytes, slot);
+        return comm_stage_eager(comm, seq, bytes, bytes, false, slot);
     *slot = comm->stage.eager[seq & 1];
     return 0;
 }

@@ -275,10 +275,15 @@ static bool ring_ahead(struct tutti_comm *comm)
 _Static_assert(EAGER_ENOUGH >= 4 * EAGER_LARGEST && EAGER_MOST % EAGER_CHUNK == 0,
                "a slot is apart from the one before it, also where the ring begins again");
 
-static char *ring_slot(struct stage *stage, size_t bytes, size_t used)
+enum { RING_SOON = 8 };      /* slots, after which one that may be soon is written again */
+
+/* soon: the ring begins again after a few slots, where the one before it is not in the way. */
+static char *ring_slot(struct stage *stage, size_t bytes, size_t used, bool soon)
 {
-    if (stage->ring_at + bytes > stage->ring_bytes)
+    size_t end = stage->ring_at + bytes;
+    if (end > stage->ring_bytes || (soon && end > RING_SOON * bytes && stage->ring_last >= bytes))
         stage->ring_at = 0;
+    stage->ring_last = stage->ring_at;
     char *slot = stage->ring + stage->ring_at;
     stage->ring_at += layout_round(used, EAGER_ALIGN);
     return slot;
@@ -311,7 +316,8 @@ void comm_stage_look(struct tutti_comm *comm, const char *slot)
     memory_look(arena->base + at, arena->bytes - at < EAGER_MOST ? arena->bytes - at : EAGER_MOST);
 }
 
-int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, char **slot)
+int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t used, bool soon,
+                     char **slot)
 {
     struct stage *stage = &comm->stage;
     int parity = seq & 1;
@@ -320,7 +326,7 @@ int comm_stage_eager(struct tutti_comm *comm, uint64_t seq, size_t bytes, size_t
     if (turns && stage->ring_bytes >= EAGER_ENOUGH) {
         if (stage->eager_room[parity] > EAGER_TURNS)
             eager_drop(comm, parity);
-        *slot = ring_slot(stage, bytes, used);
+        *slot = ring_slot(stage, bytes, used, soon);
         return 0;
     }
     size_t room = EAGER_LEAST;

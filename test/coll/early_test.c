@@ -110,7 +110,7 @@ static void say(tutti_comm *world, const int *x, uint64_t what, uint64_t at, uin
     struct member *mine = world->watch.mine;
     uint64_t seq = world->seq + 1;
     char *slot = NULL;
-    comm_stage_eager(world, seq, WORDS * 4, WORDS * 4, &slot);
+    comm_stage_eager(world, seq, WORDS * 4, WORDS * 4, false, &slot);
     memcpy(slot, x, WORDS * 4);
     if (spins(world))
         await(world, 1);

@@ -93,12 +93,39 @@ static int body_used(tutti_comm *world, int rank)
     (void)rank;
     world->world->staged_less = CHEAP;
     for (uint64_t seq = 0; seq < MANY; seq++) {
-        CHECK_IS(comm_stage_eager(world, seq, EAGER_LARGEST, LARGE, &slot), 0);
+        CHECK_IS(comm_stage_eager(world, seq, EAGER_LARGEST, LARGE, false, &slot), 0);
         CHECK(inside(world, seq, slot, EAGER_LARGEST));
         CHECK(!last || !in_ring(s, last, LARGE) || slot == s->ring
               || slot == last + layout_round(LARGE, 64));
         last = slot;
     }
+    return 0;
+}
+
+/* One that may be written again soon is so after a few slots, but never over the one before. */
+static int body_soon(tutti_comm *world, int rank)
+{
+    static const size_t sizes[] = { EAGER_LARGEST, LARGE, EAGER_TURNS, 70000 };
+    const struct stage *s = &world->stage;
+    size_t of_last = 0, most = 0;
+    uint64_t x = 7;
+    char *slot, *last = NULL;
+    (void)rank;
+    world->world->staged_less = CHEAP;
+    for (uint64_t seq = 0; seq < MANY; seq++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        size_t bytes = seq < MANY / 2 ? sizes[x >> 60 & 3] : LARGE;
+        bool soon = seq >= MANY / 2 || x >> 40 & 1;
+        CHECK_IS(comm_stage_eager(world, seq, bytes, bytes, soon, &slot), 0);
+        CHECK(inside(world, seq, slot, bytes));
+        CHECK(!last || apart(last, of_last, slot, bytes));
+        last = slot;
+        of_last = bytes;
+        size_t end = (size_t)(slot + bytes - s->ring);
+        if (seq > MANY / 2 + EAGER_MOST / LARGE)
+            most = most > end ? most : end;
+    }
+    CHECK(most > LARGE && most <= 8 * LARGE);
     return 0;
 }
 
@@ -279,6 +306,12 @@ static void test_used(void **state)
     assert_int_equal(ranks_run(1, body_used, 0), 0);
 }
 
+static void test_soon(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run(1, body_soon, 0), 0);
+}
+
 static void test_more(void **state)
 {
     (void)state;
@@ -350,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_used),
+        cmocka_unit_test(test_soon),
         cmocka_unit_test(test_more),
         cmocka_unit_test(test_first),
         cmocka_unit_test(test_dear),
