@@ -44,6 +44,19 @@ void recorder_stop(pid_t pid)
         abort();
 }
 
+void recorder_hold(pid_t pid)
+{
+    int status;
+    if (kill(pid, SIGSTOP) != 0 || waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+        abort();
+}
+
+void recorder_go_on(pid_t pid)
+{
+    if (kill(pid, SIGCONT) != 0)
+        abort();
+}
+
 bool recorder_whole(const struct history_op *op)
 {
     uint64_t number = op->number;

@@ -14,6 +14,8 @@ void  recorder_write(struct member *m, uint64_t first_seq, uint64_t number);
 /* A process that writes one after another, from `number` on, as fast as it can. */
 pid_t recorder_start(struct member *m, uint64_t first_seq, uint64_t number);
 void  recorder_stop(pid_t pid);                      /* kills it */
+void  recorder_hold(pid_t pid);                      /* it stands still from here on, anywhere */
+void  recorder_go_on(pid_t pid);
 /* Is it what recorder_write wrote? Else prints it. */
 bool  recorder_whole(const struct history_op *op);
 
