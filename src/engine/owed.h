@@ -9,9 +9,10 @@
  * or none: the rank has had its 0 when the other one fails. Its next call fails then.
  *
  * A fence would wait until its stores are seen: of 4 KiB 0.05 us near, 0.2 far, for lines that the
- * other one has read last. So the fence of E2 comes in its next call, before it looks at anything.
- * Until then it may miss one who is going to sleep just now. That one looks again by itself: under
- * an MPI after 20 us, else after a slice.
+ * other one has read last. So where the job has other communication to see to (options.progress),
+ * the fence of E2 comes in its next call, before it looks at anything. Until then it may miss one
+ * who is going to sleep just now. That one looks again by itself, for that communication, after
+ * 20 us; in other jobs it would do so after a slice only, and there is the fence.
  *
  * The other one knows that nobody looks for it, so its look alone decides when the line moves. One
  * that comes too early takes the line away from who is about to write it: on a Zen 5 64 bytes then

@@ -142,7 +142,7 @@ static __attribute__((noinline)) int run_giver(struct tutti_comm *comm, struct c
         return run_empty(comm, c, kind, site, timeout_ns, s.result);
     if (!c->lends)
         store_release64(&w->mine->placed, s.claim.seq);              /* E70 release */
-    fast_arrive_by(comm, &s, true);
+    fast_arrive_by(comm, &s, comm->world->beside.run);      /* its peer looks again by itself */
     /* relaxed: a hint; whoever gives device memory waits for no more than `placed` */
     if (c->lends || load_relaxed32(&w->slot->devices)) {
         s.wakes = watch_heard(w);
