@@ -61,7 +61,7 @@ void early_put(struct coll *c, char *slot, const char *from, size_t bytes)
     }
     for (size_t n; done < bytes; done += n) {
         if (waits)
-            store_release64(&mine->early, seq << EARLY_BITS | ++count);          /* E122 release */
+            store_release64(&mine->early, early_word(seq, ++count));             /* E122 release */
         n = waits && bytes - done > chunk ? chunk : bytes - done;
         coll_copy_in(c, slot + done, from + done, n);
     }
@@ -86,11 +86,6 @@ static void early_some(struct coll *c, const char *slot, size_t first, size_t by
         coll_fold(c, (char *)c->recv + first, from, 2, bytes / c->width);
     } else
         coll_copy_out(c, (char *)c->recv + first, slot + first, bytes);
-}
-
-static uint64_t early_count(uint64_t early, uint64_t seq)
-{
-    return early >> EARLY_BITS == seq ? early & EARLY_MOST : 0;
 }
 
 void early_take(struct coll *c)

@@ -25,6 +25,16 @@
 enum { EARLY_LEAST = TINY(16384, 128), EARLY_LEFT = 4 * EARLY_LEAST };
 enum { EARLY_BITS = 16, EARLY_MOST = (1 << EARLY_BITS) - 1 };
 
+/* The word: how many chunks of operation seq are there. */
+static inline uint64_t early_word(uint64_t seq, uint64_t count)
+{
+    return seq << EARLY_BITS | count;
+}
+static inline uint64_t early_count(uint64_t word, uint64_t seq)
+{
+    return word >> EARLY_BITS == seq ? word & EARLY_MOST : 0;
+}
+
 /* Whether the ranks of this operation overlap: the same at both. */
 bool early_may(const struct coll *c);
 /* Before a rank arrives that takes: whether it will look for what is there. */

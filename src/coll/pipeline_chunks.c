@@ -39,7 +39,7 @@ bool chunks_copy_in(struct coll *c, char *slot, const char *from, size_t bytes)
         ++count;
         if (count <= EARLY_MOST)
             store_release64(&c->comm->watch.mine->early,
-                            c->op.claim.seq << EARLY_BITS | count);             /* E122 release */
+                            early_word(c->op.claim.seq, count));                /* E122 release */
     }
     uint64_t ticks = clock_tick() - began;
     if (tries)
@@ -54,8 +54,7 @@ static size_t there(const struct coll *c, const struct member *peer, size_t byte
     uint64_t early = load_acquire64(&peer->early),                              /* E122 acquire */
              rounds = load_acquire64(&peer->produced) - c->pipeline.base;       /* E16 acquire */
     size_t piece = piece_bytes(c);
-    uint64_t count = early >> EARLY_BITS == c->op.claim.seq ? early & EARLY_MOST : 0,
-             each = chunks_of(piece);
+    uint64_t count = early_count(early, c->op.claim.seq), each = chunks_of(piece);
     /* who gives may be behind this operation, or ahead of it */
     rounds = (int64_t)rounds < 0 ? 0 : rounds > c->pipeline.total ? c->pipeline.total : rounds;
     size_t whole = rounds * piece, some = count / each * piece + count % each * CHUNK;

@@ -25,7 +25,7 @@
  * E1 arrive: a rank stores payload and descriptor, then seq (release); the reader loads seq
  *    (acquire), then those. Without it: last round's data is folded.
  * E2 wake: a writer stores its word, full fence, then looks at its sleepers. Pairs with E3 and E4.
- *    A rank that leaves does the last two in its next call (engine/owed).
+ *    A rank that leaves may do the last two in its next call (engine/owed).
  * E3 sleep: a sleeper adds itself to the sleepers, full fence, then looks at the word again (in the
  *     kernel). Without it: lost wake.
  * E4 decide: a decider has proposed or read a proposal, full fence, then looks at all arrivals.
