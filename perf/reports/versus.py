@@ -12,6 +12,7 @@ side by side, not to scale. It needs Python's own library only.
 import argparse
 import json
 import math
+import re
 import textwrap
 from xml.sax.saxutils import escape
 
@@ -62,6 +63,15 @@ class Result:
     def texts(self, begin):
         return [r["text"] for r in self.data["remarks"] if r["text"].startswith(begin)]
 
+    def block(self):
+        """Where its table stands on a page: figures of different processors stand side by side."""
+        family = re.search(r"\(family (\d+)", self.data["machine"]["cpu"])
+        return f"versus family {family[1]}" if family else "versus"
+
+    def verdicts(self):
+        """What the run itself says of each state and number of ranks, medians and floors in it."""
+        return [t for begin in ("near, ", "far, ") for t in self.texts(begin)]
+
     def versions(self):
         return ", ".join(t.removeprefix("version: ") for t in self.texts("version: "))
 
@@ -110,7 +120,7 @@ def section(result):
          "A cell: in how many comparisons with a peer at a size tutti is behind (the whole 95 % "
          "interval of the ratio lies below 1),",
          "and the worst of them, a peer's time over tutti's.",
-         "", *table(result)])
+         "", *table(result), "", *(f"- {words}" for words in result.verdicts())])
 
 
 # ---- the picture ----
@@ -233,7 +243,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("json", help="what versus --json has written")
     parser.add_argument("--svg", help="the picture, into this file")
-    parser.add_argument("--into", help="the table, into this file where it says <!-- versus -->")
+    parser.add_argument("--into", help="the table, into this file where it says <!-- versus "
+                        "family N --> of this processor")
     options = parser.parse_args()
     with open(options.json, encoding="utf-8") as file:
         result = Result(json.load(file))
@@ -241,7 +252,7 @@ def main():
         with open(options.svg, "w", encoding="utf-8") as file:
             file.write(picture(result))
     if options.into:
-        marked.put_into_file(options.into, "versus", section(result))
+        marked.put_into_file(options.into, result.block(), section(result))
     if not options.svg and not options.into:
         print(section(result))
 

@@ -18,10 +18,10 @@ def figure(what, contender, size, value, ratio=None, verdict=None):
     return f
 
 
-def made_up():
+def made_up(cpu="a <CPU>"):
     count = {"contender": "tutti", "unit": "count", "ranks": 0, "bytes": 0}
     return versus.Result({
-        "machine": {"cpu": "a <CPU>", "cpus": 2, "system": "Linux 1"},
+        "machine": {"cpu": cpu, "cpus": 2, "system": "Linux 1"},
         "date": "2026-01-02 03:04",
         "figures": [
             count | {"what": "rounds", "value": 40}, count | {"what": "rounds dropped", "value": 3},
@@ -37,7 +37,10 @@ def made_up():
             figure("scan far", "MPICH", 4, 210, 1.05, "level"),
         ],
         "remarks": [{"text": "version: tutti 0.1.0", "bad": False},
-                    {"text": "version: MPICH 5 5.0.2", "bad": False}]})
+                    {"text": "version: MPICH 5 5.0.2", "bad": False},
+                    {"text": "far, 2 ranks, 1 points: behind 0", "bad": False},
+                    {"text": "near: 37 rounds", "bad": False},
+                    {"text": "near, 2 ranks, 2 points: behind 2", "bad": False}]})
 
 
 class Table(unittest.TestCase):
@@ -53,6 +56,15 @@ class Table(unittest.TestCase):
         self.assertIn("| behind | 2 ranks, near | 2 ranks, far |", words)
         for said in ("a <CPU>", "MPICH 5 5.0.2", "near 53 ns", "40 rounds, 3 of them", "1.5"):
             self.assertIn(said, words)
+
+    def test_what_the_run_says_of_each_state_follows(self):
+        self.assertEqual(versus.section(made_up()).splitlines()[-2:],
+                         ["- near, 2 ranks, 2 points: behind 2",
+                          "- far, 2 ranks, 1 points: behind 0"])
+
+    def test_each_processor_has_its_own_place(self):
+        self.assertEqual(made_up("AMD EPYC (family 26, model 2)").block(), "versus family 26")
+        self.assertEqual(made_up().block(), "versus")
 
 
 class Picture(unittest.TestCase):
