@@ -4,6 +4,7 @@
 #include "harness/job.h"
 
 #include "harness/foreign.h"
+#include "harness/limit.h"
 #include "harness/run_task.h"
 #include "os/cpu.h"
 #include "os/futex.h"
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 /* how long a peer may take; tutti's own jobs end by themselves */
-enum { START_S = 60, ANSWER_S = 120, WHY_BYTES = 160 };
+enum { START_S = 60, ANSWER_S = 120, GOODBYE_S = 5, WHY_BYTES = 160 };
 
 struct job {
     struct stage *stage;
@@ -120,6 +121,7 @@ static void job_said(const struct job *c, char *to, size_t room)
 static bool job_await(struct job *c, uint32_t nth, double limit)
 {
     uint32_t want = nth * (uint32_t)c->ranks, have;
+    limit = limit_patience(limit);
     double until = stamp_seconds() + limit;
     while ((have = load_acquire32(&c->stage->ready)) < want) {
         futex_wait(&c->stage->ready, have, 200000000);
@@ -212,9 +214,10 @@ void job_end(struct job *c)
     struct task end = { .form = FORM_END };
     struct timespec ms = { .tv_nsec = 1000000 };
     bool gone = c->pid == 0;
+    int most = (int)(limit_patience(GOODBYE_S) * 1000);
     if (!gone)
         job_command(c, &end);
-    for (int i = 0; c->log >= 0 && i < 5000 && !gone; i++) {
+    for (int i = 0; c->log >= 0 && i < most && !gone; i++) {
         gone = waitpid(c->pid, NULL, WNOHANG) != 0;
         if (!gone)
             nanosleep(&ms, NULL);

@@ -4,6 +4,7 @@
 #include "harness/measure.h"
 
 #include "harness/foreign.h"
+#include "harness/limit.h"
 #include "harness/progress.h"
 #include "os/cpu.h"
 
@@ -22,7 +23,8 @@ enum {
 };
 /* Before a contender is measured at a size: memory that it touches, and what it learns, belong
  * to `first`. */
-enum { WARM_NS = 60000000, WARM_MOST = 1 << 15 };
+enum { WARM_NS = 60000000, WARM_AGAIN_NS = 15000000, WARM_LEAST_NS = 4000000 };
+enum { WARM_MOST = 1 << 15 };
 
 static const struct setting plain;
 
@@ -181,19 +183,28 @@ static double rough(struct team *t, const struct effort *e, int contender, doubl
     return ns > 1 ? ns : 1;
 }
 
+/* A third of a short time is for warming up, and who has been measured before needs little. */
+static double warm_ns(const struct team *t, const struct effort *e, const struct measured *m)
+{
+    double most = limit_set() && m->rounds.n ? WARM_AGAIN_NS : WARM_NS,
+           part = e->seconds * 1e9 / (3 * t->count);
+    return limit_set() ? limit(part, WARM_LEAST_NS, most) : most;
+}
+
 /* In pieces: where something else comes between, operations take longer than was thought. */
 static void warm_up(struct team *t, const struct effort *e, int contender, double ns,
                     struct measured *m)
 {
     enum { PIECES = 16 };
-    uint64_t times = (uint64_t)limit(WARM_NS / ns / PIECES, 0, WARM_MOST / PIECES);
+    double all = warm_ns(t, e, m);
+    uint64_t times = (uint64_t)limit(all / ns / PIECES, 0, WARM_MOST / PIECES);
     struct task task = {
         .form = FORM_BATCH, .samples = 1, .warm = 1, .times = times, .bytes = e->bytes,
         .hot = e->hot, .op = e->op, .work = e->work
     };
     struct series nobody = { 0 };
     double began = stamp_seconds();
-    for (int i = 0; i < PIECES && times && !e->quick && stamp_seconds() - began < 4e-9 * WARM_NS;
+    for (int i = 0; i < PIECES && times && !e->quick && stamp_seconds() - began < 4e-9 * all;
          i++)
         if (!measure_task(t, contender, &task, &nobody, NULL, m))
             break;
@@ -214,11 +225,13 @@ void measure_ready(struct team *t, const struct effort *e, struct measured *resu
         struct measured *m = &results[i];
         m->why[0] = 0;
         m->in = takes_part(t, i, e, m);
-        if (m->in)
+        bool known = limit_set() && m->rounds.n;
+        if (m->in && !known)
             check(t, e, i, m);
         if (!m->in)
             continue;
-        m->rough = rough(t, e, i, target, m);
+        if (!known)
+            m->rough = rough(t, e, i, target, m);
         warm_up(t, e, i, m->rough, m);
         m->times = (uint64_t)limit(target / m->rough, 1, TIMES_MOST);
     }
@@ -241,15 +254,18 @@ double measure_turn(struct team *t, const struct effort *e, int contender, struc
 
 void measure(struct team *t, const struct effort *e, struct measured *results)
 {
+    double called = stamp_seconds();
     measure_ready(t, e, results);
-    double began = stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
+    double began = limit_set() ? called : stamp_seconds(), budget = e->quick ? 0.05 : e->seconds;
     int least = e->quick ? 2 : e->bytes > LARGE ? ROUNDS_LEAST - 2 : ROUNDS_LEAST;
     if (e->passes > 1)
         least = (least + e->passes - 1) / e->passes;
+    if (limit_set())
+        least = 1;
     for (int round = 0; round < least || stamp_seconds() - began < budget; round++) {
         for (int k = 0; k < t->count; k++) {
             int i = round & 1 ? t->count - 1 - k : k;
-            if (!results[i].in)
+            if (!results[i].in || limit_left() <= 0)
                 continue;
             double share = (stamp_seconds() - began) / budget;
             progress_show(e->done + e->share * (share < 1 ? share : 1), "%d ranks: %s", t->ranks,

@@ -49,6 +49,9 @@ void team_close(struct team *team);
 struct job *team_job(const struct team *team, int contender);
 const char *team_about(const struct team *team, int contender);
 
+/* seconds: of the rounds; some rounds are played in any case. Of a program with a limit they are
+   all the time there is, from the call on: what an earlier call has found is not asked again,
+   warming up takes no more than its part, and one round is enough. */
 struct effort {
     double seconds;
     bool quick, hot;

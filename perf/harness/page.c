@@ -142,7 +142,9 @@ static void put_promises(FILE *to, const struct report *r)
         const char *cells[] = { p->what, text[0], text[1], p->aim > 0 ? text[2] : "",
                                 p->floor > 0 ? unit_text(floor, sizeof floor, p->unit,
                                                          p->floor) : "",
-                                !p->measured ? "-" : p->kept ? "yes" : "no" };
+                                !p->measured ? "-"
+                                    : p->few ? p->kept ? "yes, of few rounds" : "no, of few rounds"
+                                    : p->kept ? "yes" : "no" };
         table_row(&t, p->measured && !p->kept, cells);
     }
     put_table(to, &t);

@@ -1,5 +1,6 @@
 /* Job: a bar on the terminal while a program measures.
- * Owns: one line of stderr, if that is a terminal.
+ * Owns: one line of stderr, if that is a terminal; else, of a program with a limit, a line for each
+ *       tenth of its time.
  * Never: written while a sample is being taken. */
 #ifndef PERF_PROGRESS_H
 #define PERF_PROGRESS_H

@@ -54,12 +54,13 @@ struct plot {
 
 /* limit: what must be; aim: where it should come to, 0: none. measured false: there are no figures
    to judge it by. floor: what it would be if the library were as fast as the floor measured beside
-   it, 0: there is none. A limit beyond that cannot be kept on this machine. */
+   it, 0: there is none. A limit beyond that cannot be kept on this machine. few: there was no time
+   for as many rounds as such a figure takes. */
 struct promise {
     char what[80];
     double value, limit, aim, floor;
     enum unit unit;
-    bool at_least, measured, kept;
+    bool at_least, measured, few, kept;
 };
 
 /* What a reader has to know of the figures. bad: they contradict each other, or are wrong; with
@@ -75,6 +76,8 @@ struct report {
     struct promise *promises;
     struct remark *remarks;
     bool only_promises;                 /* the terminal is told no more than those, and remarks */
+    /* of so many ranks: the smallest size that there was no time for; 0: none */
+    size_t no_time[PERF_RANKS_MAX + 1];
     int figure_count, table_count, plot_count, promise_count, remark_count;
 };
 

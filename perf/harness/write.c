@@ -55,9 +55,11 @@ static void put_limit(FILE *to, const struct promise *p, double value)
 static void put_promises(FILE *to, const struct report *r)
 {
     char value[32];
-    bool floors = false;
-    for (int i = 0; i < r->promise_count; i++)
+    bool floors = false, few = false;
+    for (int i = 0; i < r->promise_count; i++) {
         floors |= r->promises[i].floor > 0;
+        few |= r->promises[i].few;
+    }
     fprintf(to, "promises\n  %-39s%9s%10s%10s%6s%5s\n", "", "measured", "must", "aim",
             floors ? "floor" : "", "kept");
     for (int i = 0; i < r->promise_count; i++) {
@@ -69,8 +71,10 @@ static void put_promises(FILE *to, const struct report *r)
         put_limit(to, p, p->aim);
         put_cell(to, p->floor > 0 ? unit_text(value, sizeof value, p->unit, p->floor) : "", 6);
         put_cell(to, !p->measured ? "-" : p->kept ? "yes" : "NO", 5);
-        fputc('\n', to);
+        fprintf(to, "%s\n", p->few ? "?" : "");
     }
+    if (few)
+        put_text(to, "?: of fewer rounds than such a figure takes; give it more --seconds", "  ");
     if (floors)
         put_text(to,
                  "floor: what it would be if the library were as fast as bare barriers and copies "
@@ -203,7 +207,8 @@ void write_json(FILE *to, const struct report *r)
         if (p->floor > 0)
             fprintf(to, "\"floor\": %.9g, ", p->floor);
         if (p->measured)
-            fprintf(to, "\"value\": %.9g, \"kept\": %s }", p->value, p->kept ? "true" : "false");
+            fprintf(to, "\"value\": %.9g, \"kept\": %s%s }", p->value,
+                    p->kept ? "true" : "false", p->few ? ", \"few\": true" : "");
         else
             fprintf(to, "\"value\": null, \"kept\": null }");
     }

@@ -123,7 +123,7 @@ static void tell(struct report *report, const struct team *team, const struct me
     for (int i = 0; i < team->count; i++) {
         char text[8][32], low[32], high[32];
         const char *cells[8] = { team->contenders[i].name };
-        if (!m[i].in)
+        if (!m[i].in || !m[i].rounds.n)
             continue;
         struct figure *f = report_figure(report, i == FOUR_BYTES ? "all_reduce" : "barrier",
                                          team->contenders[i].name, UNIT_NS, team->ranks);

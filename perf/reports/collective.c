@@ -6,6 +6,8 @@
 #include "reports/memory_budget.h"
 #include "reports/tutti_operations.h"
 
+#include "harness/limit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +155,7 @@ static void tell(struct report *report, const struct page *p, const struct team 
     cells[0] = unit_short(text[0], sizeof text[0], UNIT_BYTES, (double)bytes);
     for (int i = 0; i < COUNT; i++) {
         cells[i + 1] = "-";
-        if (!m[i].in)
+        if (!m[i].in || !m[i].rounds.n)
             continue;
         struct figure *f = report_figure(report, what, contenders[i].name, UNIT_NS, team->ranks);
         figure_single(f, &m[i].single);
@@ -202,6 +204,7 @@ struct cells {
     size_t most;
     int lines, columns, passes;
     struct measured *at;
+    double *took;                      /* the last visit of each cell, s; 0: none */
 };
 
 static size_t step_of(const struct ask_sizes *s) { return s->brief ? 16 : 4; }
@@ -220,7 +223,8 @@ static void cells_open(struct cells *c)
          bytes *= step_of(c->sizes))
         c->columns++;
     c->at = calloc((size_t)(c->lines * c->columns * COUNT) + 1, sizeof *c->at);
-    if (!c->at) {
+    c->took = calloc((size_t)(c->lines * c->columns) + 1, sizeof *c->took);
+    if (!c->at || !c->took) {
         perror("collective");
         abort();
     }
@@ -240,6 +244,73 @@ static void cells_measure(const struct cells *c, int pass, int line)
         };
         measure(c->team, &e, cell_at(c, line, column));
     }
+}
+
+/* Of all operations the small sizes first: what there is no time for are the largest of all. A
+ * cell's share of the time is by its weight; the first time goes into checks and warming up, too,
+ * and has two shares of a pass. */
+enum { WEIGHT_BYTES = 1 << 20, WEIGHT_MOST = 8 };
+
+static double weight(size_t bytes)
+{
+    double w = 1 + (double)bytes / WEIGHT_BYTES / 2;
+    return w < WEIGHT_MOST ? w : WEIGHT_MOST;
+}
+
+static double cell_visit(const struct cells *c, int line, int column, size_t bytes, double seconds)
+{
+    const struct question *p = c->part;
+    double began = stamp_seconds();
+    struct effort e = {
+        seconds, p->options->quick, p->options->hot, bytes, 0, 0,
+        c->sizes->operations[line / forms(c->sizes)], line % forms(c->sizes), c->passes
+    };
+    measure(c->team, &e, cell_at(c, line, column));
+    return stamp_seconds() - began;
+}
+
+static void cells_sweep(const struct cells *c, double until, double end)
+{
+    double left = 0;
+    size_t bytes = c->sizes->least;
+    for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes))
+        left += c->lines * weight(bytes);
+    bytes = c->sizes->least;
+    for (int column = 0; column < c->columns; column++, bytes *= step_of(c->sizes))
+        for (int line = 0; line < c->lines; line++, left -= weight(bytes)) {
+            double now = stamp_seconds(), seconds = (until - now) * weight(bytes) / left,
+                   *took = &c->took[line * c->columns + column];
+            if (now + *took < end)
+                *took = cell_visit(c, line, column, bytes, seconds > 0 ? seconds : 0);
+        }
+}
+
+/* A pass is worth its warming up, where a cell has a quarter of a second. */
+static void cells_limited(struct cells *c, double end)
+{
+    enum { PASS_MS = 250 };
+    double now = stamp_seconds(), all = c->lines * c->columns * (PASS_MS / 1e3);
+    int missing = 0, passes = (int)((end - now) / all), cells = c->lines * c->columns;
+    c->passes = passes < 1 ? 1 : passes < c->passes ? passes : c->passes;
+    for (int pass = 0; pass < c->passes; pass++) {
+        double share = pass ? 1.0 / (c->passes - pass) : 2.0 / (c->passes + 1);
+        now = stamp_seconds();
+        cells_sweep(c, now + (end - now) * share, end);
+    }
+    for (int i = cells - 1; i >= 0; i--)
+        if (c->took[i] <= 0) {
+            size_t bytes = c->sizes->least, *least = &c->part->report->no_time[c->part->ranks];
+            for (int column = i % c->columns; column > 0; column--)
+                bytes *= step_of(c->sizes);
+            *least = *least && *least < bytes ? *least : bytes;
+            missing++;
+        }
+    if (missing)
+        report_remark(c->part->report, false,
+                      "%d ranks%s%s: no time for %d of %d sizes of operations, the largest",
+                      c->part->ranks, c->lines == 1 ? ", " : "",
+                      c->lines == 1 ? operations[c->sizes->operations[0]].name : "", missing,
+                      cells);
 }
 
 static void cells_tell(const struct cells *c, int line, struct lacks *lacks)
@@ -262,8 +333,9 @@ void ask_collective(const struct question *p, const struct ask_sizes *s)
 {
     struct team team;
     struct lacks lacks = { { { 0 } } };
+    double end = stamp_seconds() + p->seconds;
     size_t most = budget_most(p, s, JOBS), naive = most < NAIVE_MOST ? most : NAIVE_MOST;
-    struct cells cells = { p, &team, s, most, 0, 0, 0, NULL };
+    struct cells cells = { p, &team, s, most, 0, 0, 0, NULL, NULL };
     cells_open(&cells);
     team_open(&team,
               &(struct team_plan){ .ranks = p->ranks,
@@ -273,12 +345,15 @@ void ask_collective(const struct question *p, const struct ask_sizes *s)
                                    .shared_bytes = 2 * (size_t)p->ranks * naive,
                                    .pool_bytes = budget_pool(s, p->ranks, most),
                                    .done = p->done });
-    for (int pass = 0; pass < cells.passes; pass++)
+    if (limit_set())
+        cells_limited(&cells, end);
+    for (int pass = 0; pass < cells.passes && !limit_set(); pass++)
         for (int line = 0; line < cells.lines; line++)
             cells_measure(&cells, pass, line);
     for (int line = 0; line < cells.lines; line++)
         cells_tell(&cells, line, &lacks);
     free(cells.at);
+    free(cells.took);
     team_close(&team);
     say_lacks(p->report, &lacks);
 }

@@ -2,6 +2,7 @@
  * longer than the way on some processors. It takes some 0.3 ms near and 1 ms far. */
 #include "reports/line_watch.h"
 
+#include "harness/interval.h"
 #include "harness/measure.h"
 
 #include <stdio.h>
@@ -55,4 +56,18 @@ void line_watch_close(struct line_watch *w)
 {
     team_close(&w->team);
     free(w);
+}
+
+/* A machine may bring its CPUs together and apart while it is measured. */
+void line_watch_tell(struct report *report, const struct series *looks)
+{
+    size_t near = 0;
+    for (size_t i = 0; i < looks->n; i++)
+        near += line_state(looks->at[i], looks->at[i]) == LINE_NEAR;
+    if (looks->n)
+        report_remark(report, false,
+                      "a cache line took %.0f ns one way, %.0f to %.0f in %zu looks: near in %zu, "
+                      "far in %zu",
+                      series_quantile(looks, 0.5), series_quantile(looks, 0),
+                      series_quantile(looks, 1), looks->n, near, looks->n - near);
 }

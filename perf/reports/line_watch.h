@@ -1,9 +1,11 @@
 /* Job: times a cache line on its way from one CPU to another, now: between the two CPUs that the
  *      first two ranks of every job are pinned to.
  * Owns: a job of two ranks, asleep in between.
- * Never: says what that means: harness/interval.h does. */
+ * Never: says which times are near: harness/interval.h does. */
 #ifndef PERF_LINE_WATCH_H
 #define PERF_LINE_WATCH_H
+
+#include "harness/report.h"
 
 struct line_watch;
 
@@ -12,5 +14,8 @@ struct line_watch *line_watch_open(void);
  * succeeded. */
 double line_watch_ns(struct line_watch *w);
 void line_watch_close(struct line_watch *w);
+/* A remark: the median, the shortest and the longest of all looks, and in how many the two CPUs
+   were near each other. Nothing of no looks. */
+void line_watch_tell(struct report *report, const struct series *looks);
 
 #endif

@@ -12,7 +12,9 @@ struct question {
     struct report *report;
     const struct perf_options *options;
     int ranks;
-    double seconds;                        /* for all of it */
+    /* for all of it; of a program with a limit (harness/limit.h) the end is kept, and what had to
+       be left out is said */
+    double seconds;
     double done, share;                    /* of the progress bar */
 };
 
@@ -53,6 +55,8 @@ void ask_growth_sizes(const struct question *p, size_t most);
 int ask_program(const struct perf_program *program, int argc, char **argv,
                 void (*one)(const struct question *p));
 
+/* How many rounds a figure takes that a promise is judged by. */
+size_t promise_rounds(const char *what, int ranks, size_t bytes);
 /* Compares what was measured with what is promised; all: also says what was not measured. */
 void check_promises(struct report *r, bool all);
 /* Do the figures agree with each other? Remarks where they do not. */

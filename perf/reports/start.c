@@ -5,6 +5,7 @@
 #include "reports/question.h"
 
 #include "harness/foreign.h"
+#include "harness/limit.h"
 #include "harness/progress.h"
 #include "harness/start.h"
 
@@ -19,6 +20,9 @@ static const struct { const char *name, *system; } rows[COUNT] = {
     [OPENMPI] = { "Open MPI", "openmpi" }, [MPICH] = { "MPICH", "mpich" },
     [GLOO] = { "Gloo", "gloo" },
 };
+
+/* Those that promises are about come first: the others are the first to be left out. */
+static const int turns[COUNT] = { BARE, RUN, MPICH, SPAWN, OPENMPI, GLOO };
 
 static void peer(const struct question *p, int which, struct series *to, char *why, size_t room)
 {
@@ -77,9 +81,14 @@ static void promise(struct report *report, int ranks, const struct series *s)
 {
     char what[80];
     snprintf(what, sizeof what, "start, %d ranks: tutti run / bare program", ranks);
+    struct ratio ratio = series_ratio(&s[RUN], &s[BARE]);
+    struct promise p = {
+        .value = ratio.median, .limit = ranks > PERF_RANKS_MAX ? 5 : 3, .unit = UNIT_RATIO,
+        .measured = true, .few = ratio.n < promise_rounds("start", ranks, 0)
+    };
+    snprintf(p.what, sizeof p.what, "%s", what);
     if (s[RUN].n && s[BARE].n)
-        report_promise(report, what, series_ratio(&s[RUN], &s[BARE]).median,
-                       ranks > PERF_RANKS_MAX ? 5 : 3, UNIT_RATIO);
+        report_judge(report, &p);
 }
 
 static void tell_has(struct report *report, int ranks, const struct start_has *run,
@@ -99,20 +108,23 @@ void ask_start(const struct question *p)
     char why[COUNT][REASON_BYTES] = { "" };
     struct start_has run = { 0 }, bare = { 0 };
     double began = stamp_seconds(), budget = p->options->quick ? 0.1 : p->seconds;
+    double took[COUNT] = { 0 };
     if (!tutti || !*tutti)
         snprintf(why[RUN], REASON_BYTES, "no tutti command; --tutti names one");
     /* the first one finds its program on the disk */
-    int least = p->options->quick || p->ranks > MANY_RANKS ? 2 : 5;
+    int least = limit_set() ? 1 : p->options->quick || p->ranks > MANY_RANKS ? 2 : 5;
     for (int i = 0; i < least || stamp_seconds() - began < budget; i++) {
         double share = (stamp_seconds() - began) / budget;
         for (int k = 0; k < COUNT; k++) {
-            int which = i & 1 ? COUNT - 1 - k : k;
+            int which = turns[i & 1 ? COUNT - 1 - k : k];
+            double now = stamp_seconds();
             progress_show(p->done + p->share * (share < 1 ? share : 1), "%d ranks: start of %s",
                           p->ranks, rows[which].name);
             if (why[which][0]
                 || (rows[which].system && p->ranks > PERF_RANKS_MAX)
                 || (rows[which].system
-                    && foreign_left_out(p->options->without, rows[which].system)))
+                    && foreign_left_out(p->options->without, rows[which].system))
+                || (limit_set() && now + took[which] > began + budget))
                 continue;
             if (which == BARE)
                 start_bare(&s[BARE], p->ranks, "/proc/self/exe", &bare);
@@ -122,6 +134,7 @@ void ask_start(const struct question *p)
                 snprintf(why[RUN], REASON_BYTES, "%s run does not work", tutti);
             else if (which != RUN)
                 peer(p, which, &s[which], why[which], REASON_BYTES);
+            took[which] = stamp_seconds() - now;
         }
     }
     tell(p->report, p->ranks, s);
@@ -131,6 +144,10 @@ void ask_start(const struct question *p)
     for (int i = 0; i < COUNT; i++) {
         if (why[i][0])
             report_remark(p->report, false, "start of %s not measured: %s", rows[i].name, why[i]);
+        else if (limit_set() && !s[i].n && !(rows[i].system && p->ranks > PERF_RANKS_MAX)
+                 && !(rows[i].system && foreign_left_out(p->options->without, rows[i].system)))
+            report_remark(p->report, false, "%d ranks: no time for the start of %s", p->ranks,
+                          rows[i].name);
         series_free(&s[i]);
     }
 }

@@ -3,18 +3,21 @@
 
     table.py FILE.json... --into perf/README.md
 
-A column for each file; promises of one kind share a row. Without options the table goes to stdout.
-Nothing is judged here: values and verdicts are those of the files. It needs Python's own library
-only.
+A column for each file; promises of one kind share a row. --together: the files are runs of one
+build on one machine, as with other numbers of ranks, and share a column: of each promise the
+median of its values, held against its limit. Without options the table goes to stdout. Else nothing
+is judged here: values and verdicts are those of the files. It needs Python's own library only.
 """
 
 import argparse
 import json
 import re
+import statistics
 
 import marked
 
 WAIT = "CPU burnt in a wait of 100 ms"
+LINE = "a cache line"                      # how the remark on its time begins
 # How a row begins, and the promises in it, in the order of its cells. All others have their own.
 ROWS = [
     ("barrier / bare exchange of two flags; that waits alike",
@@ -62,7 +65,7 @@ def limit(x, unit):
     return f"{scaled:g}"
 
 
-def together(cells):
+def one_of(cells):
     """One, where all are alike."""
     return cells[0] if len(set(cells)) == 1 else "; ".join(cells)
 
@@ -71,12 +74,42 @@ def shown(promise):
     if promise["value"] is None:
         return "–"
     text = amount(promise["value"], promise["unit"])[0]
-    return text if promise["kept"] else f"**{text}**"
+    text = text if promise["kept"] else f"**{text}**"
+    return f"{text} ?" if promise.get("few") else text
 
 
 def kind(what):
     """The name without the operation that happened to be the worst."""
     return re.sub(r"(others|all), (\d), (worst|median): (.*) / .*", r"\1, \2, \3: \4", what)
+
+
+def median_of(promises):
+    """One promise, as several runs found it; of few rounds only if each of them was."""
+    found = [p for p in promises if p["value"] is not None]
+    if not found:
+        return promises[0]
+    one, value = found[0], statistics.median(p["value"] for p in found)
+    kept = value <= one["limit"] if one["must"] == "at most" else value >= one["limit"]
+    return one | {"value": value, "kept": kept, "few": all(p.get("few") for p in found)}
+
+
+def together(files):
+    """Runs of one build on one machine, as one."""
+    if len({(f["machine"]["cpu"], f["version"]) for f in files}) > 1:
+        raise SystemExit("table.py: these files are of several machines or builds")
+    by = {}
+    for promise in (p for f in files for p in f["promises"]):
+        by.setdefault(kind(promise["what"]), []).append(promise)
+    texts = list(dict.fromkeys(r["text"] for f in files for r in f["remarks"]))
+    lines = [re.findall(r"\d+", t) for t in texts if t.startswith(LINE)]
+    if len(lines) > 1 and all(len(n) == 6 for n in lines):
+        columns = [[int(n) for n in column] for column in zip(*lines)]
+        texts = [t for t in texts if not t.startswith(LINE)] + [
+            f"{LINE} took {statistics.median(columns[0]):.0f} ns one way, {min(columns[1])} to "
+            f"{max(columns[2])} in {sum(columns[3])} looks: near in {sum(columns[4])}, "
+            f"far in {sum(columns[5])}"]
+    return files[0] | {"promises": [median_of(same) for same in by.values()],
+                       "remarks": [{"text": t, "bad": False} for t in texts]}
 
 
 def ranks(what):
@@ -104,7 +137,7 @@ class Table:
         some = [next(f[n] for f in self.found if n in f) for n in names]
         unit = amount(1, some[0]["unit"])[1]
         sign = "≤" if some[0]["must"] == "at most" else "≥"
-        must = together([limit(p["limit"], p["unit"]) for p in some])
+        must = one_of([limit(p["limit"], p["unit"]) for p in some])
         cells = ["; ".join(shown(f[n]) if n in f else "–" for n in names) for f in self.found]
         return f"| {label} | {sign} {must}{unit} | " + " | ".join(cells) + " |"
 
@@ -112,7 +145,7 @@ class Table:
         machine, kept = file["machine"], [p["kept"] for p in file["promises"]
                                           if p["kept"] is not None]
         texts = [r["text"] for r in file["remarks"]]
-        lines = [t for t in texts if t.startswith("a cache line")]
+        lines = [t for t in texts if t.startswith(LINE)]
         mpis = [t.split(":")[0] for t in texts if re.match(r"(Open MPI|MPICH) [\d.]+:", t)]
         return (f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['system'].split('-')[0]}, "
                 f"{', '.join(dict.fromkeys(mpis))}, {file['date'][:10]}"
@@ -124,19 +157,24 @@ class Table:
         out = [(f"{k + 1}: " if many else "") + self.setting(f) for k, f in enumerate(self.files)]
         out += ["", f"| 2 ranks where none is said | must | {' | '.join(heads)} |",
                 "| --- |" + " --- |" * (len(heads) + 1)]
-        return "\n".join(out + [self.line(*row) for row in self.rows()])
+        out += [self.line(*row) for row in self.rows()]
+        if any(p.get("few") for found in self.found for p in found.values()):
+            out += ["", "?: of fewer rounds than such a figure takes."]
+        return "\n".join(out)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("json", nargs="+", help="what table --json has written")
+    parser.add_argument("--together", action="store_true",
+                        help="the files are runs of one build on one machine: one column")
     parser.add_argument("--into", help="the table, into this file where it says <!-- table -->")
     options = parser.parse_args()
     files = []
     for name in options.json:
         with open(name, encoding="utf-8") as file:
             files.append(json.load(file))
-    words = Table(files).section()
+    words = Table([together(files)] if options.together else files).section()
     if options.into:
         marked.put_into_file(options.into, "table", words)
     else:

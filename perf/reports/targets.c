@@ -8,6 +8,7 @@
 
 /* a size that no message has: a row for all of 4 B to `most` */
 enum { ANY_SIZE = 1, PEERS_MOST = 2 };
+enum { LARGE = 64 << 20, MANY_RANKS = 16 };
 enum fold { WORST, MEDIAN };
 
 struct must {
@@ -39,7 +40,7 @@ enum { KI = 1 << 10, MI = 1 << 20 };
 
 static const struct must musts[] = {
     AT_MOST("barrier, 2 ranks / bare exchange", 2, "barrier", "tutti", "bare exchange", 1.2, 1.1),
-    AT_MOST("barrier, 2 / exchange with waits", 2, "barrier", "tutti", "exchange, same waits", 1.1,
+    AT_MOST("barrier, 2 / exchange with waits", 2, "barrier", "tutti", "exchange with waits", 1.1,
             1.05),
     FASTER("barrier, 2: Open MPI / it", 2, "barrier", "Open MPI", 0, 1.6, 2),
     FASTER("barrier, 2: MPICH / it", 2, "barrier", "MPICH", 0, 3.8, 5),
@@ -110,6 +111,11 @@ static struct must at_floor(const struct must *m)
     return floor;
 }
 
+size_t promise_rounds(const char *what, int ranks, size_t bytes)
+{
+    return bytes > LARGE ? 3 : !strcmp(what, "start") && ranks > MANY_RANKS ? 2 : 5;
+}
+
 /* 0: not measured. */
 static double ratio_at(const struct report *r, const struct must *m, const char *what, size_t bytes)
 {
@@ -129,6 +135,36 @@ static double ratio_at(const struct report *r, const struct must *m, const char 
         least = least == 0 || ratio < least ? ratio : least;
     }
     return least;
+}
+
+/* Whether the ratio there is of fewer rounds than it takes. */
+static bool few_at(const struct report *r, const struct must *m, const char *what, size_t bytes)
+{
+    const char *names[PEERS_MOST];
+    size_t need = promise_rounds(what, m->ranks, bytes);
+    bool own = m->bottom && !strcmp(m->bottom, "barrier"), few = false;
+    const struct figure *bottom = m->bottom && !own
+        ? report_find(r, what, m->bottom, m->ranks, bytes)
+        : NULL;
+    for (int i = 0, n = candidates(m->top, names); i < n; i++) {
+        const struct figure *top = report_find(r, what, names[i], m->ranks, bytes);
+        if (top && (bottom || !m->bottom || own))
+            few |= top->rounds.n < need || (bottom && bottom->rounds.n < need);
+    }
+    return few;
+}
+
+/* Of all that a row is about; a size for which there was no time at all counts. */
+static bool few_of(const struct report *r, const struct must *m)
+{
+    bool many = m->bytes == ANY_SIZE, each = m->what == OTHERS || m->what == ALL;
+    bool few = many && r->no_time[m->ranks] && r->no_time[m->ranks] <= m->most;
+    for (int op = OP_ALL_REDUCE; op < (each ? OPS_ALL : OP_ALL_REDUCE + 1); op++)
+        for (size_t bytes = many ? 4 : m->bytes; bytes <= (many ? m->most : m->bytes) && !few;
+             bytes = bytes ? bytes * 4 : 1)
+            if (op != OP_ALL_REDUCE || m->what != OTHERS)
+                few = few_at(r, m, each ? operations[op].name : m->what, bytes);
+    return few;
 }
 
 /* Which sizes of which operations a row about the worst of many is not kept at: one line
@@ -209,6 +245,7 @@ void check_promises(struct report *r, bool all)
             : folded(r, &best, m->what);
         snprintf(p.what, sizeof p.what, "%.*s%s", at ? (int)(at - m->text) : 60, m->text, which);
         p.measured = p.value > 0;
+        p.few = p.measured && few_of(r, m);
         if (p.measured || all)
             report_judge(r, &p);
         if (at && m->fold == WORST)

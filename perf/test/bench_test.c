@@ -3,6 +3,9 @@
  * in its direction. Each operation is done by hand, by its definition. */
 #include "reports/cache_transfer.h"
 #include "reports/curve_kinks.h"
+#include "reports/line_watch.h"
+
+#include "harness/limit.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -87,15 +90,21 @@ static void test_wrong_results_are_known(void **state)
             check((enum operation_id)op, n);
 }
 
-static void add(struct report *r, const char *what, const char *contender, size_t bytes, double ns)
+static void add_rounds(struct report *r, const char *what, const char *contender, size_t bytes,
+                       double ns, int count)
 {
     struct series rounds = { 0 };
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < count; i++)
         series_add(&rounds, ns * (1 + 0.01 * i));
     struct figure *f = report_figure(r, what, contender, UNIT_NS, 2);
     f->bytes = bytes;
     figure_rounds(f, &rounds);
     series_free(&rounds);
+}
+
+static void add(struct report *r, const char *what, const char *contender, size_t bytes, double ns)
+{
+    add_rounds(r, what, contender, bytes, ns, 5);
 }
 
 static struct report fresh(void)
@@ -159,6 +168,7 @@ static void test_promises_are_judged_in_their_direction(void **state)
     (void)state;
     add(&r, "barrier", "tutti", 0, 150);
     add(&r, "barrier", "bare exchange", 0, 100);
+    add(&r, "barrier", "exchange with waits", 0, 140);
     add(&r, "barrier", "Open MPI", 0, 300);
     add(&r, "all_reduce", "tutti", 1024, 100);
     add(&r, "all_reduce", "Open MPI", 1024, 180);
@@ -173,6 +183,7 @@ static void test_promises_are_judged_in_their_direction(void **state)
     assert_false(promise_of(&r, "barrier, 2 ranks / bare exchange")->kept);
     assert_true(fabs(promise_of(&r, "barrier, 2 ranks / bare exchange")->value - 1.5) < 1e-9);
     assert_true(promise_of(&r, "barrier, 2: Open MPI / it")->kept);
+    assert_true(promise_of(&r, "barrier, 2 / exchange with waits")->kept);
     /* the faster of both */
     assert_true(fabs(promise_of(&r, "all_reduce 1 KiB: MPI / it")->value - 1.8) < 1e-9);
     assert_false(promise_of(&r, "others, 2, worst: MPI / gather")->kept);
@@ -187,6 +198,75 @@ static void test_promises_are_judged_in_their_direction(void **state)
     assert_true(none.promise_count > judged);
     for (int i = 0; i < none.promise_count; i++)
         assert_true(!none.promises[i].measured && !none.promises[i].kept);
+}
+
+/* A row says so, also one about many sizes, of which one has few, or had no time at all. */
+static void test_few_rounds_are_said(void **state)
+{
+    struct report r = fresh();
+    (void)state;
+    for (size_t bytes = 4; bytes <= 1024; bytes *= 4) {
+        add(&r, "gather", "tutti", bytes, 100);
+        add_rounds(&r, "gather", "MPICH", bytes, 120, bytes == 64 ? 4 : 5);
+    }
+    add(&r, "barrier", "tutti", 0, 100);
+    add(&r, "barrier", "Open MPI", 0, 300);
+    add_rounds(&r, "barrier", "MPICH", 0, 500, 4);
+    add(&r, "all_reduce", "tutti", 4, 100);
+    add(&r, "all_reduce", "Gloo", 4, 9000);
+    add_rounds(&r, "all_reduce", "tutti", 256 << 20, 100, 3);
+    add_rounds(&r, "all_reduce", "floor", 256 << 20, 90, 3);
+    check_promises(&r, false);
+    assert_true(promise_of(&r, "others, 2, worst: MPI / gather")->few);
+    assert_false(promise_of(&r, "barrier, 2: Open MPI / it")->few);
+    assert_true(promise_of(&r, "barrier, 2: MPICH / it")->few);
+    assert_false(promise_of(&r, "all_reduce 256 MiB: of the floor")->few);
+    assert_false(promise_of(&r, "all_reduce to 1 MiB: Gloo / it, worst")->few);
+    r.no_time[2] = 1 << 20;
+    r.promise_count = 0;
+    check_promises(&r, false);
+    assert_true(promise_of(&r, "all_reduce to 1 MiB: Gloo / it, worst")->few);
+    r.no_time[2] = 4 << 20;
+    r.promise_count = 0;
+    check_promises(&r, false);
+    assert_false(promise_of(&r, "all_reduce to 1 MiB: Gloo / it, worst")->few);
+}
+
+static void test_the_time_of_a_line_is_said(void **state)
+{
+    static const double ns[] = { 54, 55, 56, 57, 58, 59, 60, 61, 200, 240 };
+    struct report r = fresh();
+    struct series looks = { 0 };
+    (void)state;
+    line_watch_tell(&r, &looks);
+    assert_int_equal(r.remark_count, 0);
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
+        series_add(&looks, ns[9 - i]);
+    line_watch_tell(&r, &looks);
+    assert_int_equal(r.remark_count, 1);
+    assert_string_equal(r.remarks[0].text,
+                        "a cache line took 58 ns one way, 54 to 240 in 10 looks: near in 8, far in "
+                        "2");
+    assert_false(r.remarks[0].bad);
+    series_free(&looks);
+}
+
+/* The last one: what it begins has no end. */
+static void test_who_hangs_does_not_take_all_the_time(void **state)
+{
+    (void)state;
+    stamp_calibrate();
+    assert_false(limit_set());
+    assert_true(limit_left() > 1e6 && limit_over() <= 0);
+    assert_true(fabs(limit_patience(60) - 60) < 1e-9);
+    limit_begin(80);
+    assert_true(limit_set() && limit_left() <= 80 && limit_left() > 40);
+    assert_true(limit_over() >= 0 && limit_over() < 0.5);
+    assert_true(limit_patience(60) <= 11 && limit_patience(60) > 5);
+    assert_true(fabs(limit_patience(2) - 2) < 1e-9);
+    limit_begin(1e-9);
+    assert_true(limit_left() <= 0 && limit_over() >= 1);
+    assert_true(fabs(limit_patience(60) - 1) < 1e-9);
 }
 
 static void test_placements_are_told_apart(void **state)
@@ -287,6 +367,9 @@ int main(void)
         cmocka_unit_test(test_kinks_over_bytes),
         cmocka_unit_test(test_kinks_over_ranks),
         cmocka_unit_test(test_a_busy_machine_is_known),
+        cmocka_unit_test(test_few_rounds_are_said),
+        cmocka_unit_test(test_the_time_of_a_line_is_said),
+        cmocka_unit_test(test_who_hangs_does_not_take_all_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
