@@ -1,7 +1,8 @@
 /* driver_open opens the library by name at its first call. driver_pointer only asks the loader
  * whether somebody else has loaded it. The loader counts what it has ever loaded. While that number
- * is the same, CUDA is still not there. The number costs some 60 ns. A question for a library that
- * is not there costs 70 us, since the loader looks through its folders.
+ * is the same, CUDA is still not there. The number costs some 60 ns, and nothing behind a mark in
+ * the loader's list (gpu/loads). A question for a library that is not there costs 70 us, since the
+ * loader looks through its folders.
  *
  * The state is the process's, as the driver is. One mutex guards it. A handler in each forked child
  * makes the mutex new, since a thread of the parent may have held it. The handler notes whether
@@ -11,10 +12,10 @@
 #include "gpu/driver.h"
 
 #include "base/atomic.h"
+#include "gpu/loads.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -173,28 +174,24 @@ static void note_begun(void)
         store_relaxed32(&the.begun, (uint32_t)getpid());
 }
 
-static int count(struct dl_phdr_info *info, size_t size, void *adds)
-{
-    (void)size;
-    *(uint64_t *)adds = info->dlpi_adds + 1;
-    return 1;
-}
-
 bool driver_loaded(void)
 {
-    uint64_t adds = 0;
     /* relaxed: a one is for good; the lock orders what it stands for */
     if (load_relaxed32(&the.loaded))
         return true;
+    if (loads_none())
+        return false;
     void *library = NULL;
     bool locked = loader_lock();
-    dl_iterate_phdr(count, &adds);
+    uint64_t counted = loads_count();
     /* relaxed: a number to compare with; the lock orders what it counts */
-    if (!adds || adds != load_relaxed64(&the.counted)) {
+    bool again = counted && counted == load_relaxed64(&the.counted);
+    if (!again)
         library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
-        if (!library)
-            /* relaxed: as above; counted before we looked, so never too new */
-            store_relaxed64(&the.counted, adds);
+    if (!library) {
+        /* relaxed: as above; counted before we looked, so never too new */
+        store_relaxed64(&the.counted, counted);
+        loads_missed(counted, again);
     }
     loader_unlock(locked);
     if (!library)

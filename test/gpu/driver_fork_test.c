@@ -148,10 +148,16 @@ static int child_asks_the_loader(void)
 }
 
 /* Nobody has loaded the driver: each question goes to the loader, which has a lock that fork does
- * not know. */
+ * not know. So it does for ever once all marks are loaded, and a library behind them. */
 static int fork_while_the_loader_is_asked(void)
 {
+    enum { MARKS = 5, ENOUGH = 200 };
     pthread_t thread;
+    for (int i = 0; i <= MARKS; i++) {
+        load_another();
+        for (int j = 0; j < ENOUGH; j++)
+            IS(driver_loaded(), 0);
+    }
     for (int i = 0; i < 2; i++)
         OK(pthread_create(&thread, NULL, asks_on, NULL));
     for (int i = 0; i < 300; i++)

@@ -14,6 +14,9 @@ extern char words[1024];                             /* of the last question */
 int opens(const struct driver **driver);
 int asks(const void *at, struct driver_pointer *p);
 
+/* Loads a library that nobody else has, a new one each time. NULL: it could not. */
+void *load_another(void);
+
 /* A case: RESULT=errno is what driver_open says, the second time, too; SAY and SAY2 are in its
  * words. Pointers are the host's. */
 int refused(void);
