@@ -34,7 +34,7 @@ static const double MOMENT = 0.02, SUMS = 0.25, WAITS = 0.07, WAITS_LEAST_S = 6,
                     LARGE_S = 40;
 /* Of all the time: what is given to the parts, for the last of each may be late; starts. */
 static const double PLANNED = 0.96;
-static const double TAIL = 0.06, TAIL_LEAST_S = 8, TAIL_MOST = 0.25;
+static const double TAIL = 0.06, TAIL_LEAST_S = 12, TAIL_MOST = 0.25;
 
 static size_t less(size_t a, size_t b) { return a < b ? a : b; }
 
