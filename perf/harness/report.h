@@ -32,7 +32,7 @@ struct figure {
 };
 
 enum { COLUMNS_MAX = 11 };
-struct cell { char text[48]; };
+struct cell { char text[64]; };
 struct table {
     char title[96], note[320];
     int columns, rows, room;
