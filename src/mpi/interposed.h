@@ -40,6 +40,7 @@ enum interposed {
     INTERPOSED(INTERPOSED_NUMBER)
     INTERPOSED_COUNTS(INTERPOSED_NUMBER)
     AT_END,                            /* by which Open MPI ends the process */
+    AT_UNSENT,                         /* of a variant alone: unsent.h */
     INTERPOSED_FORTRAN(INTERPOSED_FORTRAN_NUMBER)
     INTERPOSED_ALL,
     INTERPOSED_C = AT_FORTRAN_INIT

@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum { TAG_DATA = 1, TAG_NOTE = 2, LOOK = 64 };
-static const int64_t LONG_LOOK = 50000000, LAST_WORD = 500000000;    /* nanoseconds */
+static const int64_t LONG_LOOK = 50000000, LAST_WORD = 500000000, NOTE_COMES = 100000000;  /* ns */
 
 static int64_t now(void)
 {
@@ -56,7 +56,7 @@ static bool note_heard(struct spread *s, struct mishap *n)
 
 /* The note lasts as long as the process: what is not sent by the end of the time may go later. A
  * connection that there was not yet is made by turns of the MPI's progress. */
-static void note_send(struct spread *s)
+static void note_send(struct spread *s, int64_t time)
 {
     struct mishap *lasting = malloc(sizeof *lasting);
     int n = 0, sent = 0;
@@ -68,7 +68,7 @@ static void note_send(struct spread *s)
             && below.Isend(lasting, (int)sizeof *lasting, job.abi.type_byte, s->order[s->first[h]],
                            TAG_NOTE, s->all, &s->notes[n]) == MPI_SUCCESS)
             n++;
-    for (int64_t end = now() + LAST_WORD; !sent && now() < end; sched_yield())
+    for (int64_t end = now() + time; !sent && now() < end; sched_yield())
         if (below.Testall(n, s->notes, &sent, MPI_STATUSES_IGNORE))
             return;
 }
@@ -92,7 +92,7 @@ static int spread_out(struct link *link, int error, const char *text)
     snprintf(n.text, sizeof n.text, "%s", text);
     s->broken = n;
     if (s->leads || error != -ETIMEDOUT)
-        note_send(s);
+        note_send(s, LAST_WORD);
     return told(link, &n);
 }
 
@@ -111,6 +111,20 @@ static int dead_rank(const struct spread *s)
     return found;
 }
 
+/* Whom the MPI ends can tell its host alone. The next rank of the host tells the others, before the
+ * launcher ends it, too. */
+static void note_for_ended(struct link *link)
+{
+    struct spread *s = link->spread;
+    const char *said = tutti_explain(link->tutti), *ended = strstr(said, ENDED_BY_MPI);
+    if (!ended || s->place[link->rank] != 1)
+        return;
+    snprintf(s->broken.text, sizeof s->broken.text, "host %.*s: rank %d %.*s", HOST_NAME, s->name,
+             s->order[s->first[s->mine]], (int)strcspn(ended, "\n"), ended);
+    note_send(s, LAST_WORD / 4);
+    s->broken.text[0] = '\0';                        /* tutti's own report says more */
+}
+
 int leaders_fail(struct link *link, const char *function, int error)
 {
     struct spread *s = link->spread;
@@ -124,6 +138,7 @@ int leaders_fail(struct link *link, const char *function, int error)
         return told(link, &heard);
     if (error == -ECANCELED) {                       /* it was broken by one who has told all */
         s->broken = (struct mishap){ .error = error, .host = s->mine };
+        note_for_ended(link);
         return error;
     }
     if (dead >= 0)
@@ -148,7 +163,7 @@ static int overdue(struct link *link, const char *function)
     snprintf(n.text, sizeof n.text, "host %.*s: %s: no answer before the deadline", HOST_NAME,
              s->name, function);
     s->broken = n;
-    note_send(s);
+    note_send(s, LAST_WORD);
     for (int64_t end = now() + LAST_WORD; lives && now() < end; sched_yield())
         if (note_heard(s, &n)) {
             if (n.host >= 0 && n.host < s->hosts)
@@ -171,6 +186,13 @@ static int overdue(struct link *link, const char *function)
 
 /* ---- waits ---- */
 
+static int lost(struct link *link)
+{
+    char text[NOTE_TEXT];
+    spread_lost(link->spread, text, "the MPI");
+    return spread_out(link, -ECONNRESET, text);
+}
+
 static int waited(struct link *link, const char *function, int64_t began, int64_t *looked)
 {
     static const tutti_call brief = { .timeout_ms = 1 };
@@ -182,6 +204,8 @@ static int waited(struct link *link, const char *function, int64_t began, int64_
         return told(link, &n);
     if (dead_rank(link->spread) >= 0)
         return leaders_fail(link, function, -EOWNERDEAD);
+    if (link->spread->unsent && t - began > NOTE_COMES)    /* nobody has said why */
+        return lost(link);
     if (job.timeout_ms > 0 && t - began > (int64_t)job.timeout_ms * 1000000)
         return overdue(link, function);
     if (t - *looked < LONG_LOOK)
@@ -189,13 +213,6 @@ static int waited(struct link *link, const char *function, int64_t began, int64_
     *looked = t;
     int r = tutti_get_at(function, "mpi-none", &any, &room, link->tutti, &brief);
     return r == -ECANCELED ? leaders_fail(link, function, r) : 0;
-}
-
-static int lost(struct link *link)
-{
-    char text[NOTE_TEXT];
-    spread_lost(link->spread, text, "the MPI");
-    return spread_out(link, -ECONNRESET, text);
 }
 
 /* What is left under way after a failure ends by itself. */

@@ -40,6 +40,13 @@ void shield_down(void)
     mine.link = NULL;
 }
 
+bool shield_unsent(void)
+{
+    if (mine.link)
+        mine.link->spread->unsent = true;
+    return mine.link != NULL;
+}
+
 /* The other ranks of the host end their calls, and have time to, as launchers end a job then. */
 void shield_last_word(void)
 {
@@ -55,7 +62,7 @@ void shield_last_word(void)
     struct spread *s = link->spread;
     int error = s->broken.error ? s->broken.error : -ECONNRESET;
     char who[64];
-    snprintf(who, sizeof who, "rank %d is ended by the MPI, which", link->rank);
+    snprintf(who, sizeof who, "rank %d " ENDED_BY_MPI ", which", link->rank);
     if (!s->broken.error)
         spread_lost(s, s->broken.text, who);
     s->broken.error = error;

@@ -11,6 +11,9 @@
 void shield_up(struct link *link, const char *function);
 void shield_down(void);
 
+/* What the calling thread sends to another host cannot go. True: its collective will tell it. */
+bool shield_unsent(void);
+
 /* The MPI is about to end the process, by this thread. */
 void shield_last_word(void);
 

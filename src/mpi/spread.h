@@ -7,6 +7,7 @@
 
 #include "mpi/mpi_job.h"
 
+#define ENDED_BY_MPI "is ended by the MPI"       /* in the last word of a rank */
 enum { HOST_NAME = 64, NOTE_TEXT = 240, ROOMS = 4 };
 
 /* What broke a communicator; it goes from host to host. */
@@ -27,6 +28,7 @@ struct spread {
     MPI_Comm leaders;                  /* ranks are the numbers of hosts; leaders alone have it */
     MPI_Request *requests, *notes;     /* [2 * hosts], [hosts] those under way */
     int under_way;
+    bool unsent;                       /* a message to another host has not gone (unsent.h) */
     struct mishap broken;                /* error 0: nothing has failed */
     struct { char *at; size_t bytes; } room[ROOMS];  /* what the MPI may use after a failure, too */
 };

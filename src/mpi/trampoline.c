@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "mpi/interposed.h"
 #include "mpi/pipes.h"
+#include "mpi/unsent.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -29,7 +30,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 #define NAME_C(name, n) "MPI_" #name,
 #define NAME_FORTRAN(name, NAME, n) "mpi_" #name "_",
 static const char *const names[INTERPOSED_ALL] = {
-    INTERPOSED(NAME_C) INTERPOSED_COUNTS(NAME_C) "ompi_rte_abort",
+    INTERPOSED(NAME_C) INTERPOSED_COUNTS(NAME_C) "ompi_rte_abort", "",
     INTERPOSED_FORTRAN(NAME_FORTRAN)
 };
 
@@ -101,6 +102,7 @@ static void resolve(void)
         if (!open || open(mpi, found, &why) < 0)
             fprintf(stderr, "tutti: MPI calls go to %s as they are: %s\n", known[which].soname,
                     why ? why : "?");
+        unsent_told(found[AT_UNSENT]);
     } else if (which == -2)
         fprintf(stderr, "tutti: MPI calls go to the MPI as they are: more than one MPI is "
                 "loaded\n");

@@ -90,6 +90,7 @@ int tutti_mpi_open(void *mpi, uintptr_t table[INTERPOSED_ALL], const char **why)
     *(void **)&end_below = dlsym(mpi, "ompi_rte_abort");
     if (end_below)
         table[AT_END] = (uintptr_t)end;
+    table[AT_UNSENT] = (uintptr_t)shield_unsent;
     through_forms(table);
     through_fortran(mpi, table);
     return 0;

@@ -38,7 +38,7 @@ launcher() {
 across() {
   local told=$1 mpi=$2 hosts=$3 start=() apart=() try
   shift 3
-  rm -rf "$here"/[0-9] "$here/cut" "$here/ready" "$here/said" "$here/began" "$here/sessions"
+  rm -rf "$here"/[0-9] "$here/cut" "$here/ready" "$here"/said.* "$here/began" "$here/sessions"
   launcher "$mpi" "$hosts"
   # Where a rank dies, the launchers of MPICH and Intel MPI kill the others of its host, whatever
   # they were told: each is in a session that the launcher does not know.
@@ -56,6 +56,7 @@ across() {
     grep -q 'daemon failed to report back' "$here/out" && [ ! -e "$here/began" ] || break
   done
   [ "$code" != 77 ] || skip "$(cat "$here/out")"
+  cat "$here"/said.[0-9] >>"$here/err" 2>/dev/null
   ! pgrep -f "^mpirun[.a-z]* .*$here/" >"$here/left" ||
     fail "launchers are left: $(cat "$here/left")"
 }
@@ -71,5 +72,5 @@ hear() {
   [ "$times" = 1 ] || grep -h after "$here"/[0-9] | sort | tail -1
 }
 
-said() { grep -qE -e "$1" "$here/said" || fail "rank 0 has not said $1 $2: $(cat "$here/said")"; }
+said() { grep -qE -e "$1" "$here/said.0" || fail "rank 0 has not said $1 $2"; }
 

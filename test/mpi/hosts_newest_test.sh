@@ -23,10 +23,17 @@ for mpi in "${mpis[@]}"; do
   make_program "$mpi" hosts
   if long; then
     make_program "$mpi" values
+    # the Allgather between hosts of both gives wrong values where ranks describe one signature by
+    # different types: their other ways are what is compared with
+    case $mpi in
+      openmpi5) more=(OMPI_MCA_coll=^han) ;;
+      impi) more=(I_MPI_ADJUST_ALLGATHER=1) ;;
+    esac
     across 0 "$mpi" $two "$here/values.$mpi" few "$here"
     exits 0 "of values under $mpi"
     prints '^[1-9][0-9]{2,} compared, 0 wrong$' "under $mpi"
     counted 4 '[1-9][0-9]+, fell through [0-9]+ .rank [0-9]; ranks of several hosts: [0-9]+.$'
+    more=()
   fi
   for hosts in $two $(long && echo $two $three $three); do
     across 0 "$mpi" $hosts "$here/hosts.$mpi" large "$here"
@@ -44,6 +51,11 @@ for mpi in "${mpis[@]}"; do
     scene 3 leader 0 1 3
     scene 3 follower 0 1 2
     says 'host b: rank 3 died' "of a rank that dies"
+  fi
+  # who sends to who has died, which it has seen: MPICH itself ends by SIGSEGV
+  if [ "$mpi" = mpich5 ]; then
+    scene 3 gone 0 1 3
+    says 'host b: rank 2 died' "of a leader that died before"
   fi
   if [ "$mpi" = openmpi5 ]; then
     scene 3 pipe 0 1 3

@@ -45,6 +45,12 @@ for mpi in "${mpis[@]}"; do
     hear 0 1 3
     said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe"
     says 'host b: rank 2 died' "of a leader that dies before the second write"
+    across 3 "$mpi" $two "$here/hosts.$mpi" pipe "$here" thread
+    hear 0 1 3
+    said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe in a second thread"
+    across 3 "$mpi" $two "$here/hosts.$mpi" end "$here"
+    hear 1 2 3
+    said '^host a: rank 0 is ended by the MPI, .* connection to host b' "by another thread"
     # it is ended by the MPI, and has said why before anybody was told
     across 2 "$mpi" $two "$here/hosts.$mpi" full "$here"
     hear 1 3

@@ -1,9 +1,12 @@
 /* Ranks on several hosts: what is large, and what goes wrong. Each rank writes what it was told to
  * a file of its own, FOLDER/RANK: a host that is cut off has no other way. */
+#include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -160,16 +163,20 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
     return -1;
 }
 
-/* Rank 0 is about to call, or the leader to die. What rank 0 says is kept in a file: the launcher
- * may be ended before it hands that on. */
+/* What this rank says is kept in a file: the launcher may be ended before it hands that on. */
+static void kept(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/said.%d", folder, rank);
+    dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+}
+
+/* Rank 0 is about to call, or the leader to die. */
 static void at_write(const char *how, bool dies)
 {
     char path[4096];
-    if (rank == 0) {
+    if (rank == 0)
         writes = how;
-        snprintf(path, sizeof path, "%s/said", folder);
-        dup2(open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-    }
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -178,6 +185,54 @@ static void at_write(const char *how, bool dies)
     ready_path(path);
     while (dies && access(path, F_OK) < 0)
         sched_yield();
+}
+
+/* Scene `end`: Open MPI ends rank 0 in a thread that is in no call, while another is in one. */
+static void *ends(void *unused)
+{
+    char path[4096];
+    void (*end)(int, const char *, ...);
+    ready_path(path);
+    while (access(path, F_OK) < 0)
+        sched_yield();
+    *(void **)&end = dlsym(RTLD_DEFAULT, "ompi_rte_abort");
+    end(1, "by another thread");
+    return unused;
+}
+
+static void at_end(void)
+{
+    pthread_t thread;
+    at_write("full", false);
+    if (rank == 0)
+        CHECK(pthread_create(&thread, NULL, ends, NULL) == 0);
+}
+
+/* A connection of this process to the second host. */
+static bool connected(int fd)
+{
+    struct sockaddr_in at;
+    socklen_t n = sizeof at;
+    return getpeername(fd, (struct sockaddr *)&at, &n) == 0 && at.sin_family == AF_INET
+        && at.sin_addr.s_addr == inet_addr("10.77.0.2");
+}
+
+/* Scene `gone`: rank 0 sends to a leader when the MPI has seen that leader's end, and given a
+ * connection up. */
+static void until_gone(void)
+{
+    bool had[1024];
+    char path[4096];
+    int flag, given_up = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        had[fd] = connected(fd);
+    ready_path(path);
+    fclose(fopen(path, "w"));
+    while (!given_up) {
+        PMPI_Iprobe(MPI_ANY_SOURCE, 9, WORLD, &flag, MPI_STATUS_IGNORE);
+        for (int fd = 0; fd < 1024; fd++)
+            given_up += had[fd] && !connected(fd);
+    }
 }
 
 /* A leader of the second host, or one who does not lead. */
@@ -189,11 +244,18 @@ static void loss(const char *how)
     for (int i = 0; r == MPI_SUCCESS && i < 10000; i++) {
         if (i == 5 && (!strcmp(how, "pipe") || !strcmp(how, "full")))
             at_write(how, rank == victim);
+        if (i == 5 && !strcmp(how, "end"))
+            at_end();
+        if (i == 5 && !strcmp(how, "gone") && rank == 0)
+            until_gone();
+        ready_path(path);
+        while (i == 5 && !strcmp(how, "gone") && rank == victim && access(path, F_OK) < 0)
+            sched_yield();
         if (i == 5 && rank == victim)
             began();
-        if (i == 5 && rank == victim && strcmp(how, "cut"))
+        if (i == 5 && rank == victim && strcmp(how, "cut") && strcmp(how, "end"))
             raise(!strcmp(how, "stop") ? SIGSTOP : SIGKILL);
-        if (i == 5 && rank == victim) {
+        if (i == 5 && rank == victim && !strcmp(how, "cut")) {
             snprintf(path, sizeof path, "%s/cut", folder);
             fclose(fopen(path, "w"));
         }
@@ -246,9 +308,21 @@ static void signals(void)
     MPI_Comm_free(&here);
 }
 
+static void *loss_in_thread(void *how)
+{
+    loss(how);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    int level;
+    pthread_t thread;
+    bool second = argc > 3 && !strcmp(argv[3], "thread");    /* the calls are another thread's */
+    if (second)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    else
+        MPI_Init(&argc, &argv);
     MPI_Comm_rank(WORLD, &rank);
     MPI_Comm_size(WORLD, &size);
     folder = argc > 2 ? argv[2] : "/";
@@ -262,12 +336,16 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return wrong;
     }
+    kept();
     MPI_Comm_set_errhandler(WORLD, MPI_ERRORS_RETURN);
     MPI_Barrier(WORLD);
     if (!strncmp(argv[1], "mismatch", strlen("mismatch"))) {
         static int x[2000];
         int n = (rank < size / 2 ? 1 : 2) * (strcmp(argv[1], "mismatch") ? 1000 : 1);
         told("Allreduce", MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT, MPI_SUM, WORLD));
+    } else if (second) {
+        pthread_create(&thread, NULL, loss_in_thread, argv[1]);
+        pthread_join(thread, NULL);
     } else
         loss(argv[1]);
     pause();                                         /* a launcher may end all when one ends */
