@@ -21,8 +21,27 @@
 
 enum { STAGED_LEAST = 8 << 10, STAGED_LESS = 100 };  /* bytes; ns a KiB */
 
-/* less: STAGED_LESS in ticks. plain: copy_plain, or copy_by_loop. Returns the ticks that it took; 0
-   for a copy too small to be measured. */
+/* Whether this copy tells the tuner what it took, and whether it streams. */
+struct staged { bool tries, streamed; };
+
+/* less: STAGED_LESS in ticks. plain: copy_plain, or copy_by_loop. Where one instruction takes the
+   lines over unread, streaming stores are not tried. */
+static inline struct staged staged_choose(struct tuner *ways, uint64_t less, copy_fn *plain,
+                                          size_t bytes)
+{
+    bool tries = COPY_STREAMS && bytes >= STAGED_LEAST
+        && (plain != copy_plain || !copy_takes_over(bytes));
+    return (struct staged){ tries, tries && tuner_choose_less(ways, less) };
+}
+
+static inline void staged_learn(struct tuner *ways, struct staged way, uint64_t ticks,
+                                size_t bytes)
+{
+    if (way.tries)
+        tuner_learn_mean(ways, way.streamed, ticks, bytes);
+}
+
+/* Returns the ticks that it took; 0 for a copy too small to be measured. */
 static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, copy_fn *plain, void *to,
                                    const void *from, size_t bytes)
 {
@@ -30,16 +49,11 @@ static inline uint64_t staged_copy(struct tuner *ways, uint64_t less, copy_fn *p
         plain(to, from, bytes);
         return 0;
     }
-    bool tries = plain != copy_plain || !copy_takes_over(bytes),
-         streamed = tries && tuner_choose_less(ways, less);
+    struct staged way = staged_choose(ways, less, plain, bytes);
     uint64_t began = clock_tick();
-    if (streamed)
-        copy_streaming(to, from, bytes);
-    else
-        plain(to, from, bytes);
+    (way.streamed ? copy_streaming : plain)(to, from, bytes);
     uint64_t ticks = clock_tick() - began;
-    if (tries)
-        tuner_learn_mean(ways, streamed, ticks, bytes);
+    staged_learn(ways, way, ticks, bytes);
     return ticks;
 }
 

@@ -30,20 +30,18 @@ bool chunks_copy_in(struct coll *c, char *slot, const char *from, size_t bytes)
     uint64_t count = c->pipeline.asked * chunks_of(piece_bytes(c));
     if (!may(c))
         return false;
-    bool tries = COPY_STREAMS && bytes >= STAGED_LEAST,
-         streamed = tries && tuner_choose_less(ways, c->comm->world->staged_less);
+    struct staged way = staged_choose(ways, c->comm->world->staged_less, copy_plain, bytes);
     uint64_t began = clock_tick();
     for (size_t done = 0, n; done < bytes; done += n) {
         n = bytes - done < CHUNK ? bytes - done : CHUNK;
-        (streamed ? copy_streaming : copy_plain)(slot + done, from + done, n);
+        (way.streamed ? copy_streaming : copy_plain)(slot + done, from + done, n);
         ++count;
         if (count <= EARLY_MOST)
             store_release64(&c->comm->watch.mine->early,
                             early_word(c->op.claim.seq, count));                /* E122 release */
     }
     uint64_t ticks = clock_tick() - began;
-    if (tries)
-        tuner_learn_mean(ways, streamed, ticks, bytes);
+    staged_learn(ways, way, ticks, bytes);
     c->fold.ticks += ticks;
     return true;
 }
