@@ -295,6 +295,16 @@ int coll_returned(struct coll *c)
     return DONE;
 }
 
+/* What a rank keeps that would have looked for its peer's chunks: here nobody looks (early.h). */
+static void coll_keep_early(struct coll *c)
+{
+    if (!c->expects || !c->even.keeps)
+        return;
+    coll_copy(c, (char *)c->recv + c->comm->watch.me * c->even.step,
+              (const char *)c->send + c->even.at, c->even.keeps);
+    c->kept = true;
+}
+
 int coll_one_phase(struct op *op)
 {
     struct coll *c = (struct coll *)op;
@@ -302,6 +312,7 @@ int coll_one_phase(struct op *op)
         int r = c->algorithm->before(c);
         if (r < 0)
             return r;
+        coll_keep_early(c);
     }
     if (c->phase != FINISHING) {
         if (c->gate->advance(op) == WAITING)

@@ -116,7 +116,7 @@ int eager_put_parts(struct coll *c)
                                each ? even->at + c->count * c->width : even->gives);
     }
     early_expect(c);
-    if (even->keeps)
+    if (even->keeps && !c->expects)
         take_own(c);                /* while the ranks that give copy into their slots */
     return eager_put_nothing(c);
 }

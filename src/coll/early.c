@@ -4,18 +4,21 @@
 #include "coll/early.h"
 
 #include "base/copy.h"
+#include "coll/take.h"
 
-enum { CHUNKS = 4 };
+enum { CHUNKS = 4, EARLY_GATHERED = TINY(96 << 10, 256) };
 /* without a chunk more: the other rank is late, or has lost its CPU */
 enum { EARLY_SPINS = TINY(256, 2) };
 enum { CHUNK_LEAST = TINY(8 << 10, 64), CHUNK_MOST = TINY(32 << 10, 64) };
+enum { GATHERED_MOST = TINY(64 << 10, 64) };
 
 _Static_assert(EAGER_EACH_BYTES / CHUNK_LEAST < 1 << EARLY_BITS, "the chunks are counted");
 
-static size_t early_chunk(size_t bytes)
+static size_t early_chunk(const struct coll *c, size_t bytes)
 {
-    size_t chunk = bytes / CHUNKS / 64 * 64;
-    return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
+    size_t chunk = bytes / CHUNKS / 64 * 64,
+           most = c->algorithm->kind == KIND_GATHER ? GATHERED_MOST : CHUNK_MOST;
+    return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > most ? most : chunk;
 }
 
 /* Who leaves does not stay for it where one instruction copies: to look whether the other one waits
@@ -27,13 +30,21 @@ static size_t early_least(const struct coll *c)
                                                                               : EARLY_LEAST;
 }
 
+/* A root of a gather copies its own block first. Where one instruction copies, the other rank takes
+ * longer between CPUs far apart, since it takes lines over: the root follows it. */
+static bool early_kind(const struct coll *c, size_t bytes)
+{
+    enum kind kind = c->algorithm->kind;
+    return kind == KIND_BROADCAST || kind == KIND_REDUCE
+        || (kind == KIND_GATHER && bytes >= EARLY_GATHERED && copy_takes_over(bytes));
+}
+
 bool early_may(const struct coll *c)
 {
     const struct tutti_comm *comm = c->comm;
-    enum kind kind = c->algorithm->kind;
+    size_t bytes = c->count * c->width;
     return comm->watch.size == 2 && !comm->crowded && !comm->coll.devices && !c->gpu.call
-        && c->count * c->width >= early_least(c)
-        && (kind == KIND_BROADCAST || kind == KIND_REDUCE)
+        && bytes >= early_least(c) && early_kind(c, bytes)
         && !fingerprint_hashed(c->op.claim.descriptor);
 }
 
@@ -49,7 +60,7 @@ void early_put(struct coll *c, char *slot, const char *from, size_t bytes)
     struct member *mine = c->comm->watch.mine;
     uint64_t seq = c->op.claim.seq, count = 0;
     const struct arrival *peer = watch_arrival(&c->comm->watch, !c->comm->watch.me, seq);
-    size_t chunk = early_chunk(bytes), done = chunk;
+    size_t chunk = early_chunk(c, bytes), done = chunk;
     cpu_fetch((const void *)&peer->seq);
     coll_copy_in(c, slot, from, done);
     /* relaxed: a hint */
@@ -84,8 +95,10 @@ static void early_some(struct coll *c, const char *slot, size_t first, size_t by
         from[me] = (const char *)c->send + first;
         from[!me] = slot + first;
         coll_fold(c, (char *)c->recv + first, from, 2, bytes / c->width);
-    } else
-        coll_copy_out(c, (char *)c->recv + first, slot + first, bytes);
+    } else {
+        size_t at = c->algorithm->kind == KIND_GATHER ? (size_t)!me * c->even.step : 0;
+        coll_copy_out(c, (char *)c->recv + at + first, slot + first, bytes);
+    }
 }
 
 void early_take(struct coll *c)
@@ -93,8 +106,10 @@ void early_take(struct coll *c)
     const struct watch *w = &c->comm->watch;
     const struct member *peer = &w->members[!w->me];
     uint64_t seq = c->op.claim.seq, count;
-    size_t bytes = c->count * c->width, chunk = early_chunk(bytes);
+    size_t bytes = c->count * c->width, chunk = early_chunk(c, bytes);
     const char *slot = NULL;
+    if (c->even.keeps)
+        take_own(c);                /* meanwhile the other rank says how much is there */
     for (int idle = 0; idle < (w->budget.spin_ticks ? EARLY_SPINS : 1); idle++) {
         count = early_count(load_acquire64(&peer->early), seq);                /* E122 acquire */
         size_t there = count < bytes / chunk ? count * chunk : bytes / chunk * chunk;

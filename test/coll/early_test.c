@@ -1,6 +1,7 @@
 /* ctest: timeout=300 labels=tsan,faults */
 /* What the one rank that takes, of two, takes before the other has arrived: the same bits as
  * without; nothing of another operation; the rank that gives late, dead or hostile in between. */
+#include "base/copy.h"
 #include "coll/early.h"
 #include "support/ranks.h"
 
@@ -102,6 +103,37 @@ static int body_pieces(tutti_comm *world, int rank)
     return 0;
 }
 
+/* A gather in one phase. Its root has a block of its own to copy, before it follows the other. */
+static int body_gathered(tutti_comm *world, int rank)
+{
+    static const size_t counts[] = { 24575, 24576, 24577, 32768, 40001, 65535, 65536, 1 };
+    enum { COUNTS = sizeof counts / sizeof counts[0], LARGEST = 65536, CALLS = 12 * COUNTS };
+    int *x = malloc(4 * LARGEST), *y = malloc(8 * LARGEST + 4), early = 0;
+    CHECK(x && y);
+    for (int k = 0; k < CALLS; k++) {
+        size_t n = counts[k % COUNTS];
+        int root = k / COUNTS & 1;
+        bool in_place = k / COUNTS & 2;
+        fill(x, n, k + 100 * rank);
+        memset(y, 0xee, 8 * n + 4);
+        if (in_place)
+            fill(y + (size_t)rank * n, n, k + 100 * rank);
+        if (rank != root && spins(world))
+            await(world, root);
+        CHECK_IS(tutti_gather(in_place && rank == root ? y + (size_t)rank * n : x, y, n, TUTTI_I32,
+                              root, world, NULL), 0);
+        early += told(world);
+        CHECK(!told(world) || (rank != root && n >= 24576));
+        for (size_t i = 0; rank == root && i < 2 * n; i++)
+            CHECK_IS(y[i], value(i % n, k + 100 * (int)(i / n)));
+        CHECK_IS(*(unsigned char *)&y[2 * n], 0xee);
+    }
+    CHECK_IS(early > 0, spins(world) && copy_takes_over(4 * LARGEST));
+    free(x);
+    free(y);
+    return 0;
+}
+
 /* Says, as soon as the other rank waits, that `chunks` of x are there, as early_put does; and does
  * not arrive. */
 static void say(tutti_comm *world, const int *x, uint64_t what, uint64_t at, uint64_t chunks,
@@ -181,6 +213,12 @@ static void test_pieces(void **state)
     assert_int_equal(ranks_run_either(2, body_pieces), 0);
 }
 
+static void test_gathered(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_gathered), 0);
+}
+
 static void test_killed(void **state)
 {
     (void)state;
@@ -198,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_hostile),
     };
