@@ -16,8 +16,7 @@ import time
 import unittest
 
 PROGRAM = sys.argv.pop()
-LATE = 1.25  # of the time; and
-LATE_S = 4  # for the busy machine that it looks at first, and for what it writes at the end
+LATE = 3  # times as long, beside other work. Without an end on the clock it is 10 times, and more
 
 
 def run(seconds, folder, **environment):
@@ -33,7 +32,7 @@ class Time(unittest.TestCase):
     def test_it_ends_in_time_and_says_what_it_had_no_time_for(self):
         with tempfile.TemporaryDirectory() as folder:
             took, said, found = run(20, folder)
-        self.assertLess(took, 20 * LATE + LATE_S)
+        self.assertLess(took, 20 * LATE)
         first, *progress = [line for line in said.stderr.splitlines() if "busy" not in line]
         self.assertRegex(first, r"^table: 2 ranks, 20 s each: until \d\d:\d\d:\d\d$")
         self.assertGreater(len([p for p in progress if re.match(r" *\d+ %  \S", p)]), 5)
@@ -50,7 +49,7 @@ class Time(unittest.TestCase):
                 hangs.write_text("#!/bin/sh\nexec sleep 1000\n", encoding="utf-8")
                 hangs.chmod(0o755)
             took, _, found = run(12, folder, PATH=f"{folder}:{os.environ['PATH']}")
-        self.assertLess(took, 12 * LATE + LATE_S)
+        self.assertLess(took, 12 * LATE)
         self.assertTrue(any(p["value"] is not None for p in found["promises"]))
 
 
