@@ -43,9 +43,9 @@ static int same, tried;                          /* of loads_missed, one thread 
 
 bool loads_none(void)
 {
-    /* relaxed: a mark stays for good. A thread that uses what another one has loaded has met it
-     * since, so it sees what follows the mark. */
-    const struct link_map *last = (const struct link_map *)(uintptr_t)load_relaxed64(&mark);
+    uint64_t at = load_acquire64(&mark);                                       /* E135 acquire */
+    const struct link_map *last = (const struct link_map *)(uintptr_t)at;
+    /* relaxed: a thread that uses what another one has loaded has met it since, so it sees it */
     return last && !load_relaxed64((const shared64 *)(const void *)&last->l_next);
 }
 
@@ -72,7 +72,7 @@ void loads_missed(uint64_t number, bool again)
     same = 0;
     const struct link_map *map = next_mark();
     if (map && loads_count() == number + 1)
-        store_relaxed64(&mark, (uintptr_t)map);  /* relaxed: as in loads_none */
+        store_release64(&mark, (uintptr_t)map);                                /* E135 release */
 }
 
 #else

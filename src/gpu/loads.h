@@ -4,7 +4,10 @@
  *
  * The loader puts what it loads at the end of its list, and never in between. So a mark is loaded,
  * a small library of which only we know: while it is the last one in the list, nothing has come
- * since. A library that has come moves the question to the loader, and later to a new mark. */
+ * since. A library that has come moves the question to the loader, and later to a new mark.
+ *
+ * E135 mark: the loader has made the mark, then its address is stored (release). A thread that asks
+ *     loads it (acquire), then reads what follows the mark in the list. */
 #ifndef TUTTI_GPU_LOADS_H
 #define TUTTI_GPU_LOADS_H
 
