@@ -4,6 +4,7 @@
 #include "coll/early.h"
 
 #include "base/copy.h"
+#include "coll/parts.h"
 #include "coll/take.h"
 
 enum { CHUNKS = 4, EARLY_GATHERED = TINY(96 << 10, 256) };
@@ -95,10 +96,8 @@ static void early_some(struct coll *c, const char *slot, size_t first, size_t by
         from[me] = (const char *)c->send + first;
         from[!me] = slot + first;
         coll_fold(c, (char *)c->recv + first, from, 2, bytes / c->width);
-    } else {
-        size_t at = c->algorithm->kind == KIND_GATHER ? (size_t)!me * c->even.step : 0;
-        coll_copy_out(c, (char *)c->recv + at + first, slot + first, bytes);
-    }
+    } else
+        coll_copy_out(c, parts_recv(c, !me) + first, slot + first, bytes);
 }
 
 void early_take(struct coll *c)
