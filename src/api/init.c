@@ -6,6 +6,7 @@
 #include "base/knob.h"
 #include "coll/select.h"
 #include "coll/tuning_file.h"
+#include "gpu/driver.h"
 #include "group/environment.h"
 #include "group/join.h"
 #include "group/seat.h"
@@ -183,6 +184,8 @@ static int init_steps(tutti_comm **world, const tutti_options *options, struct t
     if (r < 0)
         return r;
     r = world_begin(world, &arena, place.rank, host_fd, &o, 0, why);
+    if (r == 0 && o.flags & TUTTI_AHEAD)
+        driver_ahead();
     if (r < 0) {
         seat_leave(&arena, place.rank);
         arena_detach(&arena);

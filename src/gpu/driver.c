@@ -1,8 +1,8 @@
 /* driver_open opens the library by name at its first call. driver_pointer only asks the loader
  * whether somebody else has loaded it. The loader counts what it has ever loaded. While that number
- * is the same, CUDA is still not there. The number costs some 60 ns, and nothing behind a mark in
- * the loader's list (gpu/loads). A question for a library that is not there costs 70 us, since the
- * loader looks through its folders.
+ * is the same, CUDA is still not there. It looks for the name in its list, and opens nothing: a
+ * constructor of a library that is being loaded may wait for this thread. The number costs 20 to 60
+ * ns, and nothing behind a mark in the list (gpu/loads).
  *
  * The state is the process's, as the driver is. One mutex guards it. A handler in each forked child
  * makes the mutex new, since a thread of the parent may have held it. The handler notes whether
@@ -183,15 +183,15 @@ bool driver_loaded(void)
         return false;
     void *library = NULL;
     bool locked = loader_lock();
-    uint64_t counted = loads_count();
     /* relaxed: a number to compare with; the lock orders what it counts */
-    bool again = counted && counted == load_relaxed64(&the.counted);
-    if (!again)
+    uint64_t counted = load_relaxed64(&the.counted);
+    struct loads has = loads_ask(LIBRARY, counted);
+    if (has.there)                       /* waits, once, for what others are loading just now */
         library = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
     if (!library) {
-        /* relaxed: as above; counted before we looked, so never too new */
-        store_relaxed64(&the.counted, counted);
-        loads_missed(counted, again);
+        store_relaxed64(&the.counted, has.number);     /* relaxed: as above */
+        if (SINGLE_THREADED)
+            loads_missed(has.number, has.number == counted);
     }
     loader_unlock(locked);
     if (!library)
@@ -201,6 +201,8 @@ bool driver_loaded(void)
     pthread_mutex_unlock(&the.lock);
     return true;
 }
+
+void driver_ahead(void) { loads_mark_ahead(LIBRARY); }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 

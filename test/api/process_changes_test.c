@@ -290,6 +290,63 @@ static void test_loads_and_unloads(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- it loads a library whose constructor waits for a thread at work, and forks ---- */
+
+enum { FORKS = 20 };
+static struct { tutti_comm *world; int rank, size, r; } at_work;
+
+static int begins_another(void)
+{
+    char job[80];
+    tutti_comm *world;
+    const tutti_options options = { .job = job, .rank = at_work.rank, .size = at_work.size };
+    snprintf(job, sizeof job, "%s-another", changed.job);
+    OR_LINE(tutti_init(&world, &options) == 0);
+    OR_LINE(changed_course(world, at_work.rank) == 0);
+    return tutti_finalize(world);
+}
+
+static void *works(void *arg)
+{
+    at_work.r = changed_course(at_work.world, at_work.rank);
+    if (!at_work.r)
+        at_work.r = begins_another();
+    return arg;
+}
+
+__attribute__((visibility("default"))) void in_constructor(void);
+void in_constructor(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, works, NULL))
+        return;
+    for (int i = 0; i < FORKS; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(0);
+        waitpid(pid, NULL, 0);
+    }
+    pthread_join(thread, NULL);
+}
+
+static int loads_what_waits(tutti_comm *world, int rank, struct team *team)
+{
+    at_work.world = world;
+    at_work.rank = rank;
+    at_work.size = team->size;
+    at_work.r = -1;
+    void *library = dlopen(TEST_CONSTRUCTOR, RTLD_NOW);
+    OR_LINE(library && at_work.r == 0);
+    dlclose(library);
+    return 0;
+}
+
+static void test_constructor_waits(void **state)
+{
+    (void)state;
+    changed_through((struct change){ .after = loads_what_waits }, NULL, NULL);
+}
+
 /* ---- its main thread ends before it (pthread_exit), which makes it look like a zombie ---- */
 
 enum { MAIN_IS_OVER = 1, HAVE_LOOKED };
@@ -468,6 +525,7 @@ int main(int argc, char **argv)
         return is_checked(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closes_all), cmocka_unit_test(test_loads_and_unloads),
+        cmocka_unit_test(test_constructor_waits),
         cmocka_unit_test(test_memcheck), cmocka_unit_test(test_children_live_on),
         cmocka_unit_test(test_main_thread_ends), cmocka_unit_test(test_calls_at_the_end),
     };

@@ -26,14 +26,11 @@ int asks(const void *at, struct driver_pointer *p)
     return driver_pointer(at, p, &why);
 }
 
-/* A copy of one of glibc's own, under a name that goes as soon as it is loaded. */
-void *load_another(void)
+void *load_copy(const char *file)
 {
     char path[512];
-    void *map, *library = NULL, *real = dlopen("libanl.so.1", RTLD_LAZY);
-    if (!real || dlinfo(real, RTLD_DI_LINKMAP, &map) != 0)
-        return NULL;
-    int from = open(((struct link_map *)map)->l_name, O_RDONLY);
+    void *library = NULL;
+    int from = open(file, O_RDONLY);
     int to = mkstemp(scratch_name(path, sizeof path, "load"));
     if (from >= 0 && to >= 0 && sendfile(to, from, NULL, 1 << 24) > 0)
         library = dlopen(path, RTLD_NOW);
@@ -42,6 +39,15 @@ void *load_another(void)
     close(from);
     close(to);
     return library;
+}
+
+/* One of glibc's own. */
+void *load_another(void)
+{
+    void *map, *real = dlopen("libanl.so.1", RTLD_LAZY);
+    if (!real || dlinfo(real, RTLD_DI_LINKMAP, &map) != 0)
+        return NULL;
+    return load_copy(((struct link_map *)map)->l_name);
 }
 
 int refused(void)

@@ -14,6 +14,9 @@ extern char words[1024];                             /* of the last question */
 int opens(const struct driver **driver);
 int asks(const void *at, struct driver_pointer *p);
 
+/* Loads a copy of the file, whose name goes as soon as it is loaded. */
+void *load_copy(const char *file);
+
 /* Loads a library that nobody else has, a new one each time. NULL: it could not. */
 void *load_another(void);
 

@@ -1,7 +1,8 @@
-/* Whether CUDA has come is asked of the loader only where something was loaded since it was missed.
+/* CUDA is seen when the program has loaded it, whoever asks, and nothing of the program's is kept.
  * Each case is a process. */
 #include "case_device.h"
 #include "driver_probe.h"
+#include "gpu/loads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 enum { ENOUGH = 200, MARKS = 5 };     /* questions until a mark is loaded; so many marks, at most */
+#define NAME "libcuda.so.1"
 
 static _Atomic int asked;                            /* how often the loader was */
 
@@ -40,14 +42,44 @@ static int asks_enough(void)
 static int comes(void)
 {
     IS(driver_loaded(), 0);
-    YES(dlopen("libcuda.so.1", RTLD_LAZY));
+    YES(dlopen(NAME, RTLD_LAZY));
     IS(driver_loaded(), 1);
     return 0;
 }
 
+#ifdef __GLIBC__
+
 static int asked_no_more(void)
 {
     IS(asks_enough(), 0);
+    return comes();
+}
+
+static int asked_never(void)
+{
+    driver_ahead();
+    asked = 0;
+    IS(driver_loaded(), 0);
+    IS(asked, 0);
+    return comes();
+}
+
+static void *asks_in_thread(void *none)
+{
+    static int result;
+    (void)none;
+    result = asks_enough();
+    return &result;
+}
+
+/* To load a mark would wait for what another thread loads. */
+static int no_mark_beside_threads(void)
+{
+    pthread_t thread;
+    void *result;
+    OK(pthread_create(&thread, NULL, asks_in_thread, NULL));
+    OK(pthread_join(thread, &result));
+    IS(*(int *)result, ENOUGH);
     return comes();
 }
 
@@ -115,6 +147,50 @@ static int no_more_marks(void)
     return comes();
 }
 
+static void the_loader_is_asked_when_it_has_loaded(void **state)
+{
+    (void)state;
+    PASSES(asked_no_more, NULL);
+    PASSES(asked_never, NULL);
+    PASSES(no_mark_beside_threads, NULL);
+    PASSES(others_come_and_go, NULL);
+    PASSES(nothing_of_the_program_is_kept, NULL);
+    PASSES(no_mark_while_it_loads, NULL);
+    PASSES(no_more_marks, NULL);
+}
+
+#else
+
+static void the_loader_is_asked_when_it_has_loaded(void **state)
+{
+    (void)state;
+    skip_because("only glibc's list is known to grow at its end");
+}
+
+#endif
+
+/* The loader is asked by numbers while nothing has come. */
+static int looked_for_once(void)
+{
+    struct loads none = loads_ask(NAME, 0);
+    YES(none.number && !none.there);
+    YES(dlopen(NAME, RTLD_LAZY));
+    struct loads now = loads_ask(NAME, none.number);
+    YES(now.there && now.number != none.number);
+    IS(loads_ask(NAME, now.number).there, 0);
+    return 0;
+}
+
+/* A file of another name, whose name in itself is the driver's. */
+static int known_by_its_soname(void)
+{
+    IS(driver_loaded(), 0);
+    YES(load_copy(TEST_BUILD "/fake_cuda/" NAME));
+    YES(loads_ask(NAME, 0).there);
+    IS(driver_loaded(), 1);
+    return 0;
+}
+
 static void *asks_on(void *arg)
 {
     while (!driver_loaded())
@@ -139,17 +215,12 @@ static int beside_threads(void)
     return 0;
 }
 
-static void the_loader_is_asked_when_it_has_loaded(void **state)
+static void cuda_is_seen(void **state)
 {
     (void)state;
-#ifndef __GLIBC__
-    skip_because("only glibc's list is known to grow at its end");
-#endif
-    PASSES(asked_no_more, NULL);
-    PASSES(others_come_and_go, NULL);
-    PASSES(nothing_of_the_program_is_kept, NULL);
-    PASSES(no_mark_while_it_loads, NULL);
-    PASSES(no_more_marks, NULL);
+    PASSES(comes, NULL);
+    PASSES(looked_for_once, NULL);
+    PASSES(known_by_its_soname, NULL);
     PASSES(beside_threads, NULL);
 }
 
@@ -160,7 +231,7 @@ int main(int argc, char **argv)
         return CASE_SKIP;
     cases_with(argv, "fake_cuda");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loader_is_asked_when_it_has_loaded),
+        cmocka_unit_test(cuda_is_seen), cmocka_unit_test(the_loader_is_asked_when_it_has_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
