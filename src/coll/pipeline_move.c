@@ -408,7 +408,6 @@ static int move_close(struct coll *c)
     pipeline_close(c);
     stream_learn(c);
     pipeline_swap_learn(c);
-    zero_copy_learn(c);
     if ((parts_how(c) & PARTS_PAIRS) || c->algorithm->direct) {
         if (cma_given(c) == WAITING)
             return WAITING;
@@ -418,7 +417,11 @@ static int move_close(struct coll *c)
                    == WAITING)
         return WAITING;
     int r = coll_device_complete(c);
-    return r == DONE && c->sends.hi > c->sends.lo ? pipeline_exit(c, move_takes_mine) : r;
+    if (r == DONE && c->sends.hi > c->sends.lo)
+        r = pipeline_exit(c, move_takes_mine);
+    if (r == DONE)
+        zero_copy_learn(c);
+    return r;
 }
 
 /* One pass over the stages. DONE: something has moved. */
