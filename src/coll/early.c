@@ -7,7 +7,7 @@
 #include "coll/parts.h"
 #include "coll/take.h"
 
-enum { CHUNKS = 4, EARLY_GATHERED = TINY(96 << 10, 256) };
+enum { CHUNKS = 4, EARLY_GATHERED = TINY(64 << 10, 256) };
 /* without a chunk more: the other rank is late, or has lost its CPU */
 enum { EARLY_SPINS = TINY(256, 2) };
 enum { CHUNK_LEAST = TINY(8 << 10, 64), CHUNK_MOST = TINY(32 << 10, 64) };

@@ -7,8 +7,9 @@
  * other has arrived by then; a rank that takes follows a chunk behind, between its arrival and its
  * look at the gate. Measured, 2 ranks on a Zen 4, 64 KiB: broadcast 5.9 us without and 4.9 with it,
  * reduce 3.8 and 2.9; gather and scatter, where the root copies a block of its own meanwhile, gain
- * nothing there. On a Zen 5 a gather does, whose root arrives before it copies its own block: 96,
- * 128, 192, 256 KiB, far (195 ns), 0.85, 0.82, 0.89, 0.88 of the time; back to back 0.98 to 1.01.
+ * nothing there. On a Zen 5 a gather does, whose root arrives before it copies its own block: 64,
+ * 96, 128, 192, 256 KiB, far (195 ns), 0.83, 0.85, 0.82, 0.89, 0.88 of the time; back to back 0.98
+ * to 1.02.
  *
  * The gate does not know of it: the rank that gives arrives when all is there, and what it gives is
  * taken anew from where this stopped. If it dies before, it never arrives. So only the buffer that
