@@ -110,6 +110,7 @@ static void staging_tries_only_what_may_win(void **state)
     assert_true(from && to);
     assert_false(copy_takes_over(STAGED_LEAST / 4));
     assert_false(copy_takes_over(MOST));
+    assert_int_equal(copy_takes_over(MOST / 2), copy_takes_over(STAGED_LEAST));
     for (size_t bytes = STAGED_LEAST; bytes <= MOST; bytes *= 2)
         for (int loop = 0; loop < 2; loop++) {
             struct tuner ways = { 0 };
