@@ -19,6 +19,9 @@ struct epochs {
     bool off;                          /* this epoch goes without it */
 };
 
+/* True: nothing has been tried yet. */
+static inline bool epochs_new(const struct epochs *e) { return e->ways.n == 0 && e->n == 0; }
+
 /* Operations of this epoch. */
 static inline uint32_t epochs_length(const struct epochs *e)
 {

@@ -143,7 +143,7 @@ struct coll {
         struct swap_class *class;      /* NULL: not in this operation */
         bool agreed;                   /* blocks change hands if no rank has device memory … */
         bool on;                       /* … and this rank has none; after the gate: they do */
-        bool counts;                   /* rank 0 learns from it */
+        struct epochs *epochs;         /* rank 0 learns there from it; NULL: nowhere */
         uint64_t base, said;           /* rounds by blocks before it; what this rank published */
     } swap;
     int phase;

@@ -334,7 +334,7 @@ static int move_open(struct coll *c)
         c->sends = (struct place){ 0, 0, 0 };
     struct place results = all_reduces ? pipeline_may_lie(c, c->recv, bytes)
                                        : (struct place){ 0, 0, 0 };
-    pipeline_swap_publish(c, c->sends.lo == c->sends.hi && results.lo == results.hi);
+    pipeline_swap_publish(c, results);
     if (c->swap.on)
         c->sends = (struct place){ 0, 0, 0 };
     c->pipeline.piece = how & PARTS_UNEVEN ? most : chunk_piece(c->count, 1, c->width, most);

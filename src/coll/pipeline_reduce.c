@@ -375,7 +375,7 @@ static int reduce_open(struct coll *c, bool all_want)
         /* no other rank reads them, wherever they lie */
         c->sends = c->recvs = (struct place){ 0, 0, bytes };
     stream_choose(c, bytes, c->send == c->recv || c->lists.first);
-    pipeline_swap_publish(c, c->sends.lo == c->sends.hi && c->recvs.lo == c->recvs.hi);
+    pipeline_swap_publish(c, c->recvs);
     reduce_pipeline_results(c, bytes);
     bool whole = c->sends.lo == 0 && c->sends.hi == bytes && c->recvs.lo == 0
         && c->recvs.hi == bytes;

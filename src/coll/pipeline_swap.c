@@ -45,15 +45,32 @@ static char *own_blocks(struct tutti_comm *comm)
     return comm->coll.pipeline_swap.own = got;
 }
 
-void pipeline_swap_publish(struct coll *c, bool private_buffers)
+/* The tries of operations with such buffers. NULL: blocks are not to change hands in them. */
+static struct epochs *tries(const struct coll *c, struct place results)
+{
+    size_t bytes = c->count * c->width;
+    struct swap_class *class = c->swap.class;
+    if (c->gpu.call)
+        return NULL;
+    if (c->sends.lo == c->sends.hi && results.lo == results.hi)
+        return &class->epochs;
+    return c->algorithm->kind == KIND_ALL_REDUCE && c->sends.lo == 0 && c->sends.hi == bytes
+            && results.lo == 0 && results.hi == bytes
+        ? &class->lying
+        : NULL;
+}
+
+void pipeline_swap_publish(struct coll *c, struct place results)
 {
     struct tutti_comm *comm = c->comm;
     struct swap_class *class = c->swap.class;
     if (!class)
         return;
-    private_buffers = private_buffers && !c->gpu.call;
-    char *own = private_buffers && !class->epochs.off ? own_blocks(comm) : NULL;
-    c->swap.counts = private_buffers && c->swap.on == !class->epochs.off;
+    struct epochs *epochs = tries(c, results);
+    if (epochs == &class->lying && comm->watch.me == 0 && epochs_new(epochs))
+        epochs->off = true;            /* mostly they are best where they lie */
+    char *own = epochs && !epochs->off ? own_blocks(comm) : NULL;
+    c->swap.epochs = epochs && c->swap.on == !epochs->off ? epochs : NULL;
     c->swap.said = own ? (uint64_t)(own - comm->world->arena.base) | WANTED : 0;
     /* relaxed: E1 publishes it */
     store_relaxed64(&comm->watch.mine->arrival[c->op.claim.seq & 1].payload[1], c->swap.said);
@@ -107,6 +124,6 @@ void pipeline_swap_learn(struct coll *c)
 {
     struct swap_class *class = c->swap.class;
     c->swap.class = NULL;
-    if (class && c->swap.counts && c->comm->watch.me == 0)
-        epochs_learn(&class->epochs, c->fold.ticks, c->bytes);
+    if (class && c->swap.epochs && c->comm->watch.me == 0)
+        epochs_learn(c->swap.epochs, c->fold.ticks, c->bytes);
 }

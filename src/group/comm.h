@@ -149,6 +149,7 @@ struct swap {
 /* coll/pipeline_swap: of a kind and a class of sizes. */
 struct swap_class {
     struct epochs epochs;              /* rank 0's: by slots, by blocks that change hands */
+    struct epochs lying;               /* the same of buffers in the arena: in place, by blocks */
     bool on;                           /* the next operation of the class goes so: both know it */
 };
 
