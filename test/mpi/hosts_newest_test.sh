@@ -5,12 +5,12 @@ wanted="openmpi5 mpich5 impi"
 lacking="no MPI of PyPI: cmake --build BUILD --target perf_mpis"
 . "$(dirname "$0")/hosts_lib.sh"
 
-# scene TOLD NAME RANK...: these are told
+# scene TOLD NAME RANK...: these are told; how: an argument more
 scene() {
   local told=$1 name=$2
   shift 2
   for ((time = 0; time < times; time++)); do
-    across "$told" "$mpi" $two "$here/hosts.$mpi" "$name" "$here"
+    across "$told" "$mpi" $two "$here/hosts.$mpi" "$name" "$here" ${how-}
     hear "$@"
   done
 }
@@ -60,6 +60,8 @@ for mpi in "${mpis[@]}"; do
   if [ "$mpi" = openmpi5 ]; then
     scene 3 pipe 0 1 3
     said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe"
+    how=beside scene 3 pipe 0 1 3
+    said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe in no collective"
     scene 3 full 0 1 3
   fi
   more=(TUTTI_TIMEOUT_MS=1000)

@@ -48,6 +48,9 @@ for mpi in "${mpis[@]}"; do
     across 3 "$mpi" $two "$here/hosts.$mpi" pipe "$here" thread
     hear 0 1 3
     said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe in a second thread"
+    across 2 "$mpi" $two "$here/hosts.$mpi" pipe "$here" beside
+    hear 0 3
+    said '^rank 0 wrote to who had died: Broken pipe' "to a broken pipe in no collective"
     across 3 "$mpi" $two "$here/hosts.$mpi" end "$here"
     hear 1 2 3
     said '^host a: rank 0 is ended by the MPI, .* connection to host b' "by another thread"

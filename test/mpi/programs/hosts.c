@@ -20,6 +20,11 @@
 #include <unistd.h>
 
 enum { LARGE = 500001 };
+#ifdef OMPI_MAJOR_VERSION
+#define OPEN_MPI_4 (OMPI_MAJOR_VERSION < 5)
+#else
+#define OPEN_MPI_4 0
+#endif
 #define WORLD MPI_COMM_WORLD
 static int rank, size, wrong;
 static const char *folder;
@@ -134,6 +139,7 @@ static void large(void)
  * through, and the next write breaks; of scene `full`: nothing of it has gone. libtutti-mpi calls
  * this function for Open MPI, which reads what others have sent between two calls. */
 static const char *writes;
+static volatile bool broke;
 
 static void ready_path(char path[4096])
 {
@@ -159,6 +165,7 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
         poll(&end, 1, -1);
     int why = errno;
     fprintf(stderr, "rank 0 wrote to who had died: %s\n", strerror(why));
+    broke = true;
     errno = why;
     return -1;
 }
@@ -185,6 +192,18 @@ static void at_write(const char *how, bool dies)
     ready_path(path);
     while (dies && access(path, F_OK) < 0)
         sched_yield();
+}
+
+/* Scene `pipe beside`: a message of a thread meets the broken pipe, while none is in a collective.
+ * Open MPI 4 does not come back from its event loop after that, and rank 0 stays as it is. */
+static void *sends(void *to)
+{
+    int x = 0, flag;
+    MPI_Request sent;
+    MPI_Isend(&x, 1, MPI_INT, *(int *)to, 8, WORLD, &sent);
+    while (!broke)
+        MPI_Iprobe(MPI_ANY_SOURCE, 9, WORLD, &flag, MPI_STATUS_IGNORE);
+    return NULL;
 }
 
 /* Scene `end`: Open MPI ends rank 0 in a thread that is in no call, while another is in one. */
@@ -236,14 +255,24 @@ static void until_gone(void)
 }
 
 /* A leader of the second host, or one who does not lead. */
+static bool beside;                                  /* another thread sends to it before */
 static void loss(const char *how)
 {
+    pthread_t thread;
     int victim = !strcmp(how, "follower") ? size - 1 : size / 2, r = MPI_SUCCESS;
     double *a = calloc(LARGE, sizeof *a);
     char path[4096];
     for (int i = 0; r == MPI_SUCCESS && i < 10000; i++) {
         if (i == 5 && (!strcmp(how, "pipe") || !strcmp(how, "full")))
             at_write(how, rank == victim);
+        if (i == 5 && beside && rank == 0) {
+            CHECK(pthread_create(&thread, NULL, sends, &victim) == 0);
+            pthread_join(thread, NULL);
+#if OPEN_MPI_4
+            told("a write", MPI_ERR_OTHER);
+            return;
+#endif
+        }
         if (i == 5 && !strcmp(how, "end"))
             at_end();
         if (i == 5 && !strcmp(how, "gone") && rank == 0)
@@ -319,7 +348,8 @@ int main(int argc, char **argv)
     int level;
     pthread_t thread;
     bool second = argc > 3 && !strcmp(argv[3], "thread");    /* the calls are another thread's */
-    if (second)
+    beside = argc > 3 && !strcmp(argv[3], "beside");
+    if (second || beside)
         MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     else
         MPI_Init(&argc, &argv);
