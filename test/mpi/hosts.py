@@ -20,6 +20,7 @@ while [[ $1 == -* ]]; do shift; done
 case $1 in
 {hosts}*) echo "agent: no host $1" >&2; exit 9 ;;
 esac
+if [[ $TMPDIR == {folder}/* ]]; then export TMPDIR=$TMPDIR/$1; mkdir -p "$TMPDIR"; fi
 shift
 exec nsenter -t "$pid" -m -u -i -n -p -- bash -c "$*"
 """
@@ -55,8 +56,8 @@ def main():
     subprocess.run(wire + ["ip", "addr", "add", "10.77.0.100/24", "dev", "bridge"], check=True)
     agent = os.path.join(folder, "agent")
     with open(agent, "w") as file:
-        file.write(AGENT.format(hosts="".join(f"{h.address}) pid={h.pid} ;;\n"
-                                              for h in hosts.all)))
+        cases = "".join(f"{h.address}) pid={h.pid} ;;\n" for h in hosts.all)
+        file.write(AGENT.format(folder=folder, hosts=cases))
     os.chmod(agent, 0o755)
     cut = os.path.join(folder, "cut")
     command = subprocess.Popen(wire + sys.argv[4:], start_new_session=True)

@@ -13,10 +13,11 @@ launcher() {
         --mca orte_tmpdir_base "$here/sessions" --mca plm_rsh_agent "$here/agent"
         --mca oob_tcp_if_include $net --mca btl_tcp_if_include $net -H "$hosts") ;;
     openmpi5)
-      mkdir -p "$here/sessions"        # its daemons' files have names by pids, which hosts share
+      # its daemons' files have names by pids, which hosts share: each host has a folder (agent)
+      mkdir -p "$here/sessions"
       start=(env TMPDIR="$here/sessions" "$mpis_at/openmpi/bin/mpirun" --allow-run-as-root
         --bind-to none --with-ft mpi
-        --prtemca prte_tmpdir_base "$here/sessions" --prtemca plm_ssh_agent "$here/agent"
+        --prtemca plm_ssh_agent "$here/agent"
         --prtemca prte_if_include $net --mca btl_tcp_if_include $net -H "$hosts") ;;
     mpich*)
       start=(mpirun.mpich)
