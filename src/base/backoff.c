@@ -6,7 +6,7 @@
 
 enum { TURNS = BACKOFF_ARMS * BACKOFF_PASSES };
 
-static const int32_t arms[BACKOFF_ARMS] = { 0, 32, 16, -28, -58, -70, -82, -94, -140 };
+static const int32_t arms[BACKOFF_ARMS] = { 0, 32, 16, -28, -58, -70, -82, -94, -140, -238 };
 
 static void keep(uint32_t sorted[BACKOFF_PASSES], uint64_t ticks)
 {
@@ -41,15 +41,16 @@ static void choose(struct backoff *s)
 void backoff_block(struct backoff *s, uint64_t seq, uint64_t tick, uint64_t calls)
 {
     uint64_t turn = calls / BACKOFF_BLOCK % BACKOFF_PERIOD;
+    bool trial = turn >= 1 && turn <= TURNS,
+         alone = tick - s->since > BACKOFF_BLOCK * BACKOFF_SLOW;
     if (turn == 0)
         memset(s->ticks, 0, sizeof s->ticks);
-    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == BACKOFF_BLOCK
-        && tick - s->since <= BACKOFF_BLOCK * BACKOFF_SLOW)
+    if (turn > 1 && turn <= TURNS + 1 && seq - s->seq == BACKOFF_BLOCK && !alone)
         keep(s->ticks[s->arm], tick - s->since);
     if (turn == TURNS + 1)
         choose(s);
-    s->arm = turn >= 1 && turn <= TURNS ? (uint32_t)turn % BACKOFF_ARMS : s->chosen;
-    s->less = arms[s->arm];
+    s->arm = trial ? (uint32_t)turn % BACKOFF_ARMS : s->chosen;
+    s->less = trial || !alone ? arms[s->arm] : 0;
     s->since = tick;
     s->seq = seq;
 }

@@ -143,12 +143,29 @@ static void test_alone(void **state)
     assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
 }
 
+/* A block of operations that come alone: behind it the usual pause. Once they come back to back the
+ * one that was found is there again, without a trial. */
+static void test_gap(void **state)
+{
+    (void)state;
+    struct rank r = { .best = 0 };
+    run(&r, TRIAL);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
+    for (int i = 0; i < BACKOFF_BLOCK; i++) {
+        r.tick += BACKOFF_SLOW + 1;
+        run(&r, 1);
+    }
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), USUAL);
+    run(&r, BACKOFF_BLOCK);
+    assert_int_equal(backoff_steps(&r.backoff, USUAL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds), cmocka_unit_test(test_changes),
         cmocka_unit_test(test_together), cmocka_unit_test(test_mixed), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_lucky), cmocka_unit_test(test_alone), cmocka_unit_test(test_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
