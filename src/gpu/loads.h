@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* number: the loader's number of loads, plus 1; 0: it does not say.
+/* number: the loader's number of loads, plus 1.
    there: a library of that name is in its list; it may not be ready yet. */
 struct loads { uint64_t number; bool there; };
 

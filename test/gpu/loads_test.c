@@ -64,6 +64,18 @@ static int asked_never(void)
     return comes();
 }
 
+static int asked_never_behind_init(void)
+{
+    tutti_comm *world;
+    const tutti_options options = { .job = "loads", .size = 1, .flags = TUTTI_AHEAD };
+    OK(tutti_init(&world, &options));
+    asked = 0;
+    IS(driver_loaded(), 0);
+    IS(asked, 0);
+    OK(tutti_finalize(world));
+    return comes();
+}
+
 static void *asks_in_thread(void *none)
 {
     static int result;
@@ -152,6 +164,7 @@ static void the_loader_is_asked_when_it_has_loaded(void **state)
     (void)state;
     PASSES(asked_no_more, NULL);
     PASSES(asked_never, NULL);
+    PASSES(asked_never_behind_init, NULL);
     PASSES(no_mark_beside_threads, NULL);
     PASSES(others_come_and_go, NULL);
     PASSES(nothing_of_the_program_is_kept, NULL);
