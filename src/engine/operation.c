@@ -131,8 +131,6 @@ int operation_end(struct coll *c, int result)
 
 void operation_tune(struct tutti_comm *comm, enum kind kind, uint64_t tick)
 {
-    /* where ranks share CPUs, who runs next decides what a block takes */
-    if (comm->watch.budget.spin_ticks)
-        backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick,
-                      comm->engine.calls[kind]);
+    backoff_block(&comm->engine.backoff[kind != KIND_BARRIER], comm->seq, tick,
+                  comm->engine.calls[kind]);
 }
