@@ -114,16 +114,6 @@ static void meet(MPI_Comm host, int rank, int size)
     }
 }
 
-/* glibc gives the end of the heap back to the kernel as soon as 128 KiB of it are free, and an
- * MPI that makes the calls itself often holds a block there. From a freed block of 4 MiB glibc
- * learns to keep 8 MiB, unless its user has set the bounds; any other malloc learns nothing. */
-static void keep_heap(void)
-{
-    void *block = malloc((size_t)4 << 20);
-    __asm__ volatile("" : : "r"(block));       /* or the compiler leaves out both */
-    free(block);
-}
-
 void job_begin(bool able, below_copy *copied, below_delete *deleted)
 {
     MPI_Comm host;
@@ -148,8 +138,6 @@ void job_begin(bool able, below_copy *copied, below_delete *deleted)
         || below.Comm_create_keyval(copied, deleted, &job.keyval, NULL) || find_places(host);
     if (!r && job.size > 1)
         meet(host, rank, size);
-    if (job.world)
-        keep_heap();
     below.Comm_free(&host);
     job.on = !r;
 }

@@ -10,6 +10,7 @@
 #include "mpi/link.h"
 #include "mpi/pack.h"
 #include "mpi/shield.h"
+#include "mpi/trim.h"
 
 /* Which of MPI's two forms of a function was called: with counts of int, or of MPI_Count. Ranks may
  * call either in one collective. */
@@ -41,6 +42,7 @@ static inline enum fell through_fell_far(const struct link *link)
 static inline int through_end(struct link *link, const char *function, int error)
 {
     tally_add(&tally.through);
+    trim_look();
     if (link->spread)
         shield_down();
     return error < 0 ? link_raise(link, function, error) : MPI_SUCCESS;

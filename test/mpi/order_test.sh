@@ -25,9 +25,12 @@ for mpi in "${mpis[@]}"; do
     exits 0 "of $scene with threads under $mpi"
     prints '^ok$' "of $scene with threads under $mpi"
   done
-  # a freed end of the heap stays the program's, unless the user sets the bound
-  under "$mpi" 2 "$here/order.$mpi" heap
-  prints '^ok$' "of heap under $mpi"
+  # a freed end of the heap stays the program's where it goes again and again, unless the user
+  # sets the bound
+  for scene in heap heap_once heap_holes; do
+    under "$mpi" 2 "$here/order.$mpi" $scene
+    prints '^ok$' "of $scene under $mpi"
+  done
   under "$mpi" 2 env MALLOC_TRIM_THRESHOLD_=131072 "$here/order.$mpi" heap_bounded
   prints '^ok$' "of heap_bounded under $mpi"
   # the MPI has its turns, of 40 calls of a kind and size at least three

@@ -416,23 +416,82 @@ static void trial_mismatch(void)
     CHECK(r != MPI_SUCCESS);
 }
 
-/* 3 MiB in blocks that no malloc maps one by one; whether freed ones stay the program's. */
-static int freed_stay(void)
+enum { FEW = 48, MANY = 256, BLOCK = 64 << 10 };
+
+/* Blocks that no malloc maps one by one; whether freed ones stay the program's. A collective
+ * before and after they are freed, or none. */
+static int freed_stay(int n, int collectives)
 {
-    enum { BLOCKS = 48, BYTES = 64 << 10 };
-    char *blocks[BLOCKS];
-    for (int b = 0; b < BLOCKS; b++) {
-        blocks[b] = malloc(BYTES);
-        memset(blocks[b], 1, BYTES);
+    static char *blocks[MANY];
+    for (int b = 0; b < n; b++) {
+        blocks[b] = malloc(BLOCK);
+        memset(blocks[b], 1, BLOCK);
     }
     char *end = sbrk(0);
-    CHECK(end > blocks[BLOCKS - 1]);
-    for (int b = BLOCKS - 1; b >= 0; b--)
+    CHECK(end > blocks[n - 1]);
+    if (collectives)
+        CHECK(sum(WORLD) == size);
+    for (int b = n - 1; b >= 0; b--)
         free(blocks[b]);
-    return sbrk(0) == (void *)end;
+    int stay = sbrk(0) == (void *)end;
+    if (collectives)
+        CHECK(sum(WORLD) == size);
+    return stay;
 }
-static void heap(void) { CHECK(freed_stay()); }
-static void heap_bounded(void) { CHECK(!freed_stay()); }
+
+/* What the library keeps of its first calls, it has then: else it would lie at the heap's end. */
+static void warm(void)
+{
+    enum { CALLS = 4 };
+    for (int call = 0; call < CALLS; call++)
+        CHECK(sum(WORLD) == size);
+}
+
+/* The end of the heap goes down and up around each call: at last it stays. */
+static int learnt(int n)
+{
+    enum { STEPS = 40 };
+    warm();
+    CHECK(!freed_stay(n, 0));
+    for (int step = 0; step < STEPS; step++)
+        freed_stay(n, 1);
+    return freed_stay(n, 0);
+}
+static void heap(void) { CHECK(learnt(FEW)); }
+static void heap_bounded(void) { CHECK(!learnt(FEW)); }
+
+/* It goes down once, as at the end of a phase: glibc's bound stands. */
+static void heap_once(void)
+{
+    enum { CALLS = 1000 };
+    warm();
+    for (int phase = 0; phase < 2; phase++) {
+        freed_stay(FEW, 1);
+        for (int call = 0; call < CALLS; call++)
+            CHECK(sum(WORLD) == size);
+    }
+    CHECK(!freed_stay(FEW, 0));
+}
+
+/* Two times 6 MiB lie free further down, more than any block that glibc would map. */
+static void heap_holes(void)
+{
+    enum { HOLE = 96 };
+    char *freed[2][HOLE], *kept[2];
+    for (int h = 0; h < 2; h++) {
+        for (int b = 0; b < HOLE; b++)
+            freed[h][b] = malloc(BLOCK);
+        kept[h] = malloc(BLOCK);
+        memset(kept[h], h, BLOCK);
+    }
+    for (int h = 0; h < 2; h++)
+        for (int b = 0; b < HOLE; b++)
+            free(freed[h][b]);
+    CHECK(learnt(MANY));
+    CHECK(kept[0][1] + kept[1][1] == 1);
+    free(kept[0]);
+    free(kept[1]);
+}
 
 static const struct { const char *name; void (*play)(void); } scenes[] = {
     { "progress", progress }, { "nonblocking", nonblocking }, { "comms", comms },
@@ -442,7 +501,8 @@ static const struct { const char *name; void (*play)(void); } scenes[] = {
     { "mismatch_shorter", mismatch_shorter },
     { "mismatch_other", mismatch_other }, { "errors", errors }, { "death", death },
     { "trial_death", trial_death }, { "trial_mismatch", trial_mismatch },
-    { "heap", heap }, { "heap_bounded", heap_bounded },
+    { "heap", heap }, { "heap_bounded", heap_bounded }, { "heap_once", heap_once },
+    { "heap_holes", heap_holes },
 };
 
 int main(int argc, char **argv)
