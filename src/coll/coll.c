@@ -44,11 +44,14 @@ void coll_publish(struct coll *c, const char *at)
         coll_publish_factor(c);
 }
 
-/* Each rank folds what the others give, while they do: with a CPU for each. */
+/* Each rank folds what the others give, while they do: with a CPU for each. Of two ranks of a scan
+ * only one does. */
 static bool all_fold(const struct coll *c)
 {
-    return c->fold.kernel && c->bytes < FOLDED_BY_LOOP && !c->comm->crowded
-        && fingerprint_kind(c->op.claim.descriptor) != KIND_REDUCE;
+    enum kind kind = fingerprint_kind(c->op.claim.descriptor);
+    bool one = kind == KIND_REDUCE
+        || (c->comm->watch.size == 2 && (kind == KIND_SCAN || kind == KIND_EXSCAN));
+    return c->fold.kernel && c->bytes < FOLDED_BY_LOOP && !c->comm->crowded && !one;
 }
 
 void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)

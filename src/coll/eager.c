@@ -295,9 +295,9 @@ int eager_take_folded(struct coll *c)
             : eager_theirs(c->comm, c->op.claim.seq, p, c->bytes);
         if (!slot)
             return DAMAGED;
-        from[p] = slot + even->at;
+        from[p] = slot + even->at + c->early;
     }
-    coll_fold(c, c->recv, from, even->end, c->count);
+    coll_fold(c, (char *)c->recv + c->early, from, even->end, c->count - c->early / c->width);
     swap_learn(c);
     return 0;
 }

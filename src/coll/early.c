@@ -36,7 +36,7 @@ static size_t early_least(const struct coll *c)
 static bool early_kind(const struct coll *c, size_t bytes)
 {
     enum kind kind = c->algorithm->kind;
-    return kind == KIND_BROADCAST || kind == KIND_REDUCE
+    return kind == KIND_BROADCAST || kind == KIND_REDUCE || kind == KIND_SCAN || kind == KIND_EXSCAN
         || (kind == KIND_GATHER && bytes >= EARLY_GATHERED && copy_takes_over(bytes));
 }
 
@@ -53,7 +53,7 @@ bool early_may(const struct coll *c)
 void early_expect(struct coll *c)
 {
     c->expects = early_may(c)
-        && (c->algorithm->kind != KIND_REDUCE || (c->fold.kernel && c->send != c->recv));
+        && (!(parts_how(c) & PARTS_FOLD) || (c->fold.kernel && c->send != c->recv));
 }
 
 void early_put(struct coll *c, char *slot, const char *from, size_t bytes)
@@ -91,11 +91,11 @@ static const char *early_slot(const struct coll *c, const struct member *peer)
 static void early_some(struct coll *c, const char *slot, size_t first, size_t bytes)
 {
     uint32_t me = c->comm->watch.me;
-    if (c->algorithm->kind == KIND_REDUCE) {
+    if (parts_how(c) & PARTS_FOLD) {                    /* of an exscan: what the other gives */
         const void *from[2];
         from[me] = (const char *)c->send + first;
         from[!me] = slot + first;
-        coll_fold(c, (char *)c->recv + first, from, 2, bytes / c->width);
+        coll_fold(c, (char *)c->recv + first, from, c->even.end, bytes / c->width);
     } else
         coll_copy_out(c, parts_recv(c, !me) + first, slot + first, bytes);
 }

@@ -32,6 +32,8 @@ const char select_default[] =
     "gather/two:-88=inline,-256k=eager,-inf=pipelined;"
     "scatter/two:-88=inline,-256k=eager,-inf=pipelined;"
     "all_to_all/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "scan/two:-88=inline,-256k=eager,-inf=pipelined;"
+    "exscan/two:-88=inline,-256k=eager,-inf=pipelined;"
     "device:-1m=pinned,-inf=leader;staged:-4m=pinned,-inf=leader";
 
 const struct algorithm *select_all(void) { return &algorithm_table[ALGORITHM_FIRST]; }

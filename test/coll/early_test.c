@@ -134,6 +134,37 @@ static int body_gathered(tutti_comm *world, int rank)
     return 0;
 }
 
+/* The same of a scan and an exscan, of which rank 1 takes: by one phase, in place and not. */
+static int body_scanned(tutti_comm *world, int rank)
+{
+    static const size_t counts[] = { EARLY_LEAST / 4 - 1, EARLY_LEAST / 4, EARLY_LEAST / 4 + 1,
+                                     5000, 16385, 40001, 65536, 1 };
+    enum { COUNTS = sizeof counts / sizeof counts[0] };
+    int *x = malloc(MOST), *y = malloc(MOST), early = 0;
+    CHECK(x && y);
+    for (int k = 0; k < 16 * COUNTS; k++) {
+        size_t n = counts[k % COUNTS];
+        bool scans = k / COUNTS & 1, in_place = k / COUNTS & 2;
+        fill(x, n, k + 100 * rank);
+        memset(y, 0xee, 4 * n + 4);
+        if (in_place)
+            fill(y, n, k + 100 * rank);
+        if (rank == 0 && spins(world))
+            await(world, 1);
+        CHECK_IS((scans ? tutti_scan : tutti_exscan)(in_place ? y : x, y, n, TUTTI_I32, TUTTI_SUM,
+                                                     world, NULL), 0);
+        early += told(world);
+        CHECK(!told(world) || (rank == 0 && n * 4 >= EARLY_LEAST));
+        for (size_t i = 0; i < n && (scans || rank); i++)
+            CHECK_IS(y[i], value(i, k) + (scans && rank ? value(i, k + 100) : 0));
+        CHECK_IS(*(unsigned char *)&y[n], 0xee);
+    }
+    CHECK_IS(early > 0, rank == 0 && spins(world));
+    free(x);
+    free(y);
+    return 0;
+}
+
 /* Says, as soon as the other rank waits, that `chunks` of x are there, as early_put does; and does
  * not arrive. */
 static void say(tutti_comm *world, const int *x, uint64_t what, uint64_t at, uint64_t chunks,
@@ -219,6 +250,12 @@ static void test_gathered(void **state)
     assert_int_equal(ranks_run_either(2, body_gathered), 0);
 }
 
+static void test_scanned(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, body_scanned), 0);
+}
+
 static void test_killed(void **state)
 {
     (void)state;
@@ -237,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_scanned),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_hostile),
     };

@@ -151,7 +151,10 @@ static void some_comms(void **state)
     CHOSEN(KIND_REDUCE, COMMS_OTHER, (256 << 10) + 1, "pipelined");
     CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, 256 << 10, "eager");
     CHOSEN(KIND_ALL_TO_ALL, COMMS_TWO, (256 << 10) + 1, "pipelined");
-    CHOSEN(KIND_SCAN, COMMS_TWO, 65537, "pipelined");
+    CHOSEN(KIND_SCAN, COMMS_TWO, 256 << 10, "eager");
+    CHOSEN(KIND_SCAN, COMMS_TWO, (256 << 10) + 1, "pipelined");
+    CHOSEN(KIND_EXSCAN, COMMS_TWO, 256 << 10, "eager");
+    CHOSEN(KIND_EXSCAN, COMMS_OTHER, 65537, "pipelined");
     CHOSEN(KIND_BARRIER, COMMS_TWO, 0, "flags");
     parse("all_reduce:-inf=pipelined");
     for (enum comms comms = COMMS_OTHER; comms < COMMS; comms++)
