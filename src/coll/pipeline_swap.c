@@ -6,8 +6,6 @@
 #include "coll/parts.h"
 #include "coll/swap.h"
 
-/* The half with a block for each rank: blocks of 512 KiB take 1.02 and 1.04 of the time near, and
-   0.86 and 0.88 far. */
 enum { LEAST = TINY(EAGER_TWO_BYTES, 64), MOST = (LEAST << SWAP_CLASSES) - 1 };
 enum { BLOCKS_BYTES = PIPELINE_SWAP_DEPTH * PIPELINE_SWAP_PIECE };
 /* beside the offset of the blocks, which are aligned */
@@ -21,7 +19,7 @@ void pipeline_swap_open(struct coll *c)
     c->swap.agreed = c->swap.on = false;
     if (kind < 0 || c->algorithm->direct || comm->watch.size != 2 || comm->crowded
         || comm->coll.devices || c->bytes < LEAST
-        || c->bytes > (parts_of(c->algorithm->kind) & PARTS_EACH ? MOST / 2 : MOST))
+        || c->bytes > MOST)
         return;
     int class = 63 - __builtin_clzll((unsigned long long)(c->bytes / LEAST));
     c->swap.class = &comm->coll.pipeline_swap.classes[kind][class];

@@ -124,6 +124,33 @@ static void test_lying(void **state)
     assert_int_equal(ranks_run_either(2, lying), 0);
 }
 
+/* Blocks of half a MiB and more for each rank, too. */
+static int each_large(tutti_comm *world, int rank)
+{
+    enum { COUNT = (600 << 10) / 4 + 1 };
+    uint32_t *in = malloc(2 * COUNT * 4), *out = malloc(2 * COUNT * 4);
+    CHECK(in && out);
+    for (uint64_t n = 0; n < 8; n++) {
+        enum kind kind = n < 4 ? KIND_ALL_TO_ALL : KIND_REDUCE_SCATTER;
+        uint64_t before = world->coll.pipeline_swap.rounds;
+        for (int to = 0; to < 2; to++)
+            for (size_t i = 0; i < COUNT; i++)
+                in[(size_t)to * COUNT + i] = word_of(n, rank, to, i);
+        CHECK_IS(run(kind, in, out, COUNT, world), 0);
+        CHECK_IS(wrong(kind, out, COUNT, n, rank), 0);
+        CHECK_IS(world->coll.pipeline_swap.rounds > before, n % 4 && !world->crowded);
+    }
+    free(in);
+    free(out);
+    return 0;
+}
+
+static void test_each_large(void **state)
+{
+    (void)state;
+    assert_int_equal(ranks_run_either(2, each_large), 0);
+}
+
 /* Operation n, in which rank `odd` has device memory; -1: none has. */
 static int reduces(tutti_comm *world, uint64_t n, int odd)
 {
@@ -170,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_results),
                                         cmocka_unit_test(test_lying),
+                                        cmocka_unit_test(test_each_large),
                                         cmocka_unit_test(test_device) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
