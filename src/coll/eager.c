@@ -65,7 +65,8 @@ static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t afte
 {
     char *slot = eager_lent(c, bytes);
     const char *send = c->send;
-    size_t skip = own == 0 && bytes >= EAGER_TURNS ? after : 0, end = after == bytes ? own : bytes;
+    size_t first = own ? 0 : after, end = after == bytes ? own : bytes,
+           skip = bytes >= EAGER_TURNS ? first : 0;
     c->lends = slot != NULL;
     bool may = swap_may(c);
     char *block = may && !c->lends ? swap_block(c, c->bytes - skip) : NULL;
@@ -87,7 +88,7 @@ static int eager_put_bytes(struct coll *c, size_t bytes, size_t own, size_t afte
     } else if (!c->lends) {
         coll_copy_in(c, slot, send, own);
         coll_copy_in(c, slot + after, send + after, bytes - after);
-        eager_wrote(c->comm, c->op.claim.seq, bytes);
+        eager_wrote(c->comm, c->op.claim.seq, first, end - first);
     }
     coll_publish(c, slot);
     if (may)
@@ -147,9 +148,9 @@ int eager_put_lists(struct coll *c)
 
 void eager_own_lines(struct tutti_comm *comm, uint64_t next)
 {
-    size_t bytes = comm->coll.prefetch.written[next];
-    if (bytes <= comm->stage.eager_bytes[next])
-        cpu_own_all(comm->stage.eager[next], bytes);
+    size_t first = comm->coll.prefetch.first[next], bytes = comm->coll.prefetch.written[next];
+    if (first + bytes <= comm->stage.eager_bytes[next])
+        cpu_own_all(comm->stage.eager[next] + first, bytes);
     comm->coll.prefetch.written[next] = 0;
 }
 
@@ -221,7 +222,7 @@ void eager_store(struct tutti_comm *comm, uint64_t seq, const void *send, size_t
 {
     char *slot = comm->stage.eager[seq & 1];
     copy_by_loop(slot, send, bytes);
-    eager_wrote(comm, seq, bytes);
+    eager_wrote(comm, seq, 0, bytes);
     /* relaxed: E1 publishes it */
     store_relaxed64(&comm->watch.mine->arrival[seq & 1].payload[0],
                     (uint64_t)(slot - comm->world->arena.base));

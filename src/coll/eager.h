@@ -59,14 +59,17 @@ static inline void eager_measured(struct tutti_comm *comm, uint64_t ticks)
     p->way = (uint32_t)(ticks < most ? ticks : most);
 }
 
-static inline void eager_wrote(struct tutti_comm *comm, uint64_t seq, size_t bytes)
+static inline void eager_wrote(struct tutti_comm *comm, uint64_t seq, size_t first, size_t bytes)
 {
+    comm->coll.prefetch.first[seq & 1] = first;
     comm->coll.prefetch.written[seq & 1] = bytes <= PREFETCH_OWN ? bytes : 0;
 }
 
 /* After the gate no rank reads the slot of the next operation any more. So its lines, as far as the
    last one wrote them, are fetched for writing, also behind a barrier or what goes by lines.
-   Measured: 1 KiB takes 0.86 of the time; from 4 KiB on it slows the reads. */
+   Measured: 1 KiB takes 0.86 of the time; from 4 KiB on it slows the reads. Of a rank's blocks for
+   each rank its own is not written: a scatter, all_to_all, reduce_scatter of 1 KiB a rank on a Zen
+   5, far (210 ns), 0.76, 0.75, 0.77. */
 void eager_own_lines(struct tutti_comm *comm, uint64_t next);
 static inline void eager_own(struct tutti_comm *comm, uint64_t seq)
 {

@@ -239,7 +239,8 @@ struct tutti_comm {
         bool devices;                  /* an operation had device memory (pipeline.h) */
         struct prefetch {              /* coll/eager: between 2 ranks */
             const char *theirs[2];     /* by parity: the other's last slot; NULL: none */
-            size_t written[2];         /* bytes of this rank's to be fetched; 0: none */
+            size_t first[2];           /* in this rank's slot, by parity … */
+            size_t written[2];         /* … bytes of it to be fetched; 0: none */
             uint32_t calm;             /* operations in a row in which the other came soon */
             uint32_t way;              /* a look that finds it there takes as many ticks */
         } prefetch;
