@@ -1,11 +1,16 @@
 /* All ranks of a call count it alike, so they try and decide in the same call, by the sum of what
  * all have seen. Of four calls that one of both does in a row the last two are timed: by then it
  * finds its own lines in the caches, as it will when it is kept. The first calls are no good
- * measure of either: pages are new, tutti's tuner learns. So who leads after 16 calls is used, and
- * is compared with the other again before the 128th and the 256th call, before the 32nd and 64th,
- * too, if neither is clearly ahead; who is then far behind is out at once. A call of who has not
- * been called for long takes several times as long: of a program's first hundred calls no more
- * than a few may be such.
+ * measure of either: pages are new. So who leads after the first rows is used, and is compared with
+ * the other again before the 128th and the 256th call, before the 64th, too, if neither is clearly
+ * ahead (more than two ranks: before the 32nd, too); who is then far behind is out at once. A call
+ * of who has not been called for long takes several times as long: of a program's first hundred
+ * calls no more than a few may be such.
+ *
+ * Between two ranks tutti's first eight calls are not timed: in them it tries its own ways by turns
+ * (base/tuner.h), and each second one takes up to twice as long. When timed, they made an MPI of 62
+ * us lead in an all_reduce of 1 MiB, which takes tutti 56, in 27 of 31 programs after 64 calls. Of
+ * more ranks they are timed: an MPI whose ranks spin may take thousands of times as long.
  *
  * Between two ranks all but the large ones are tutti's before that for CALM calls: both are near
  * each other there, and the MPI's calls, which have not been called before, and the wrong choices
@@ -23,7 +28,8 @@
 
 #include "base/clock.h"
 
-enum { CALM = 2048, FIRST = 16, LATER = 64, LAST = 256, ROW = 4, TIMED = 2 };  /* calls */
+enum { CALM = 2048, ROW = 4, FIRST = 4 * ROW, FIRST_TWO = 6 * ROW, LATER = 64, LAST = 256,
+       TIMED = 2 };  /* calls */
 enum { TUTTI, MPI };
 /* From so many bytes on there is no calm. An MPI that reads its peer's memory copies a block of
  * all_gather or all_to_all once, tutti copies it twice. */
@@ -80,15 +86,30 @@ static void decide(tutti_comm *comm, struct contest_entry *e)
     e->over = e->calls >= LAST || all[TUTTI] > out * all[MPI] || all[MPI] > out * all[TUTTI];
 }
 
-/* Who does this call, and whether the two are compared in it: in rows of tutti, MPI, MPI, tutti;
- * later of who leads, and the other, up to a power of two. */
-static int turn(const struct contest_entry *e, bool *compared)
+/* The rows of the first calls: who does them, and whether they are compared. */
+static const struct { bool mpi, compared; } rows[][FIRST_TWO / ROW] = {
+    { { false, true }, { true, true }, { true, true }, { false, true } },
+    { { false, false }, { false, false }, { true, true }, { true, true }, { false, true },
+      { false, true } }
+};
+
+/* Before this call. */
+static bool decides(unsigned n, bool two)
+{
+    return two && n < LATER ? n == FIRST_TWO : n >= 2 * ROW && power_of_two(n);
+}
+
+/* Who does this call, and whether the two are compared in it; behind the first rows: in rows of who
+ * leads, and the other, up to a power of two. */
+static int turn(const struct contest_entry *e, bool two, bool *compared)
 {
     unsigned n = e->calls, row = n / ROW;
-    *compared = n < FIRST
-        || ((!e->clear || n >= LATER) && (power_of_two(row + 2) || power_of_two(row + 1)));
-    if (n < FIRST)
-        return (row + 1) / 2 % 2 ? MPI : TUTTI;
+    if (n < (two ? FIRST_TWO : FIRST)) {
+        *compared = rows[two][row].compared;
+        return rows[two][row].mpi ? MPI : TUTTI;
+    }
+    *compared = (!two || n >= LATER / 2) && (!e->clear || n >= LATER)
+        && (power_of_two(row + 2) || power_of_two(row + 1));
     return e->leads ^ (*compared && power_of_two(row + 1));
 }
 
@@ -102,10 +123,10 @@ enum fell contest_slow(struct heat *heat, struct contest *contest, tutti_comm *c
     }
     bool compared = false;
     int way = e->leads;
-    if (!e->over && e->calls >= 2 * ROW && power_of_two(e->calls))
+    if (!e->over && decides(e->calls, contest->two))
         decide(comm, e);
     if (!e->over) {
-        way = turn(e, &compared);
+        way = turn(e, contest->two, &compared);
         e->calls++;
     }
     if (compared && (e->calls - 1u) % ROW >= ROW - TIMED && all_here(comm, of, root)) {

@@ -188,6 +188,21 @@ static void test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls(void **
     }
 }
 
+/* It tries its own ways in its first eight calls, by turns; the worse one takes twice as long. */
+static double learning(int way, int calls, int row)
+{
+    (void)row;
+    return way == MPI ? 1100 : calls < 8 && calls % 2 ? 2000 : 1000;
+}
+
+static void test_what_tutti_tries_is_no_verdict(void **state)
+{
+    (void)state;
+    int kept;
+    assert_in_range(played(&(struct scene){ learning, { 0, 0 } }, true, 112, &kept), 8, 12);
+    assert_int_equal(kept, TUTTI);
+}
+
 /* Between two ranks tutti has the first ones of a size; the trial begins behind them. Large ones
  * are tried at once. */
 static void test_most_begin_calmly(void **state)
@@ -225,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_a_hopeless_one_is_out_at_once),
         cmocka_unit_test(test_the_slower_has_few_calls),
         cmocka_unit_test(test_who_is_clearly_behind_is_left_alone_for_a_hundred_calls),
+        cmocka_unit_test(test_what_tutti_tries_is_no_verdict),
         cmocka_unit_test(test_most_begin_calmly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

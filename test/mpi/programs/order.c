@@ -399,8 +399,8 @@ static void death_in(int (*call)(void), int calls)
 
 static void death(void) { death_in(barrier, 1); }
 
-/* In the trial the fifth call of its size is the first one of the MPI. */
-enum { BEFORE_MPI = 4 };
+/* In the trial the ninth call of its size is the first one of the MPI. */
+enum { BEFORE_MPI = 8 };
 
 static void trial_death(void) { death_in(gathered, BEFORE_MPI); }
 
