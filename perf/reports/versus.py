@@ -65,8 +65,8 @@ class Result:
 
     def block(self):
         """Where its table stands on a page: figures of different processors stand side by side."""
-        family = re.search(r"\(family (\d+)", self.data["machine"]["cpu"])
-        return f"versus family {family[1]}" if family else "versus"
+        cpu = re.search(r"\(family (\d+), model (\d+)", self.data["machine"]["cpu"])
+        return f"versus family {cpu[1]} model {cpu[2]}" if cpu else "versus"
 
     def verdicts(self):
         """What the run itself says of each state and number of ranks, medians and floors in it."""
@@ -244,7 +244,7 @@ def main():
     parser.add_argument("json", help="what versus --json has written")
     parser.add_argument("--svg", help="the picture, into this file")
     parser.add_argument("--into", help="the table, into this file where it says <!-- versus "
-                        "family N --> of this processor")
+                        "family N model M --> of this processor")
     options = parser.parse_args()
     with open(options.json, encoding="utf-8") as file:
         result = Result(json.load(file))

@@ -63,7 +63,10 @@ class Table(unittest.TestCase):
                           "- far, 2 ranks, 1 points: behind 0"])
 
     def test_each_processor_has_its_own_place(self):
-        self.assertEqual(made_up("AMD EPYC (family 26, model 2)").block(), "versus family 26")
+        self.assertEqual(made_up("AMD EPYC (family 25, model 1)").block(),
+                         "versus family 25 model 1")
+        self.assertEqual(made_up("AMD EPYC (family 25, model 17)").block(),
+                         "versus family 25 model 17")
         self.assertEqual(made_up().block(), "versus")
 
 
