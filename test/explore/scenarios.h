@@ -38,7 +38,7 @@
     S(feed_hold) S(feed_loan) S(feed_full) S(feed_close) S(feed_gets) \
     S(feed_gets_events) S(feed_gets_abort) S(feed_puts) S(feed3) S(hand) S(hand_events) \
     S(early) S(early_weak) S(early_events) \
-    S(early_pieces) S(early_pieces_events)
+    S(early_pieces) S(early_pieces_events) S(early_scan) S(early_scan_events)
 
 #define S(name) extern const struct scenario scenario_##name;
 EXPLORE_SCENARIOS(S)

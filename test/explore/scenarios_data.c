@@ -103,6 +103,26 @@ static void broadcasts_of(int rank, tutti_comm *world, bool turns)
 
 void broadcasts(int rank, tutti_comm *world) { broadcasts_of(rank, world, true); }
 
+/* Rank 1 folds what rank 0 gives, while rank 0 writes it. */
+static void scans(int rank, tutti_comm *world)
+{
+    bool failed = false;
+    for (int k = 0; k < CALLS; k++) {
+        uint64_t x[EARLY], y[EARLY] = { 0 };
+        for (int i = 0; i < explore_count(); i++)
+            x[i] = value(rank, i, k);
+        int r = tutti_scan_at("explore", x, y, (size_t)explore_count(), TUTTI_U64, TUTTI_SUM, world,
+                              NULL);
+        memset(x, 0, sizeof x);
+        explore_note(rank, k, r);
+        failed |= r < 0;
+        if (r == 0)
+            summed(rank, rank + 1, k, y, explore_count());
+    }
+    if (failed)
+        explore_failed(rank, world);
+}
+
 static void nothing_beside(void *arg) { (void)arg; }
 
 /* Rank 0 leaves each broadcast when it has given, and has its 0: so what counts of a failure is
@@ -248,6 +268,14 @@ const struct scenario scenario_early_pieces_events = {
     .name = "early_pieces_events", .ranks = 2, .rules = "broadcast:-inf=pipelined",
     .body = earlies, .count = EARLY, .commits = true, .check = check_death, .preemptions = 1,
     .preemptions_event = 1, .events = EVENTS
+};
+const struct scenario scenario_early_scan = {
+    .name = "early_scan", .ranks = 2, .rules = "scan:-inf=eager", .body = scans, .count = EARLY,
+    .check = check_good, .preemptions = 2, .memory = MEMORY_TSO
+};
+const struct scenario scenario_early_scan_events = {
+    .name = "early_scan_events", .ranks = 2, .rules = "scan:-inf=eager", .body = scans,
+    .count = EARLY, .check = check_death, .preemptions = 1, .preemptions_event = 1, .events = EVENTS
 };
 const struct scenario scenario_left_inline = {
     .name = "left_inline", .ranks = 2, .rules = "broadcast:-inf=inline", .body = lefts,
