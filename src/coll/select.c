@@ -11,7 +11,7 @@ const char select_default[] =
     "barrier:-inf=flags;barrier/crowded:-inf=central;"
     "broadcast:-88=inline,-64k=eager,-inf=pipelined;"
     "reduce:-88=inline,-64k=eager,-inf=pipelined;"
-    "reduce/crowded:-88=inline,-128k=eager,-inf=pipelined;"
+    "reduce/crowded:-88=inline,-256k=eager,-inf=pipelined;"
     "all_reduce:-88=inline,-64k=eager,-inf=pipelined;"
     "all_reduce/crowded:-88=inline,-32k=eager,-inf=pipelined;"
     "all_reduce_many:-64k=eager,-inf=pipelined;"

@@ -42,7 +42,7 @@ static void the_default(void **state)
     CHOSEN(KIND_ALL_REDUCE, false, 65536, "eager");
     /* not everybody folds everything on CPUs that are shared */
     CHOSEN(KIND_ALL_REDUCE, true, 32769, "pipelined");
-    CHOSEN(KIND_REDUCE, true, 131072, "eager");
+    CHOSEN(KIND_REDUCE, true, 262144, "eager");
     CHOSEN(KIND_REDUCE, false, 65537, "pipelined");
     CHOSEN(KIND_SCATTER, true, 262144, "eager");
     CHOSEN(KIND_SCATTER, true, 262145, "pipelined");
@@ -64,7 +64,7 @@ static void the_default(void **state)
         CHOSEN(KIND_REDUCE_SCATTER, crowded, 131073, "pipelined");
         CHOSEN(KIND_REDUCE, crowded, 88, "inline");
         CHOSEN(KIND_REDUCE, crowded, 65536, "eager");
-        CHOSEN(KIND_REDUCE, crowded, 131073, "pipelined");
+        CHOSEN(KIND_REDUCE, crowded, 262145, "pipelined");
         CHOSEN(KIND_BROADCAST, crowded, 88, "inline");
         CHOSEN(KIND_BROADCAST, crowded, 89, "eager");
         CHOSEN(KIND_BROADCAST, crowded, 65537, "pipelined");
