@@ -246,7 +246,9 @@ struct tutti_comm {
         } prefetch;
         uint64_t centrals;             /* operations through the central gate so far */
         uint64_t rounds;               /* rounds through the pipelines so far */
-        struct tuner streams[TUNER_CLASSES];     /* coll/stream */
+        struct tuner streams[TUNER_CLASSES];     /* coll/nontemporal */
+        /* the same: operations of this try so far, and its way */
+        struct { uint32_t n; bool on; } stream_tries[TUNER_CLASSES];
         struct {                       /* coll/zero_copy; results: [plain or streaming stores] */
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
         } zero_copy;

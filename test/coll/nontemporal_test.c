@@ -49,6 +49,28 @@ static void test_settles(void **state)
     free(comm);
 }
 
+/* A result that the caches hold: plain stores are the faster ones where the operation before made
+ * plain stores, too, and the slower ones behind one that went past the caches. */
+static void test_kept(void **state)
+{
+    (void)state;
+    enum { KEPT = 1 << 20, PLAIN = 100000, STREAMED = 200000, FETCHED = 300000 };
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    int streamed = 0;
+    bool before = true;                              /* at first it is in no cache */
+    assert_non_null(comm);
+    for (int i = 0; i < MANY; i++) {
+        struct coll c = { .comm = comm };
+        stream_choose(&c, KEPT, false);
+        c.fold.ticks = c.stream.on ? STREAMED : before ? FETCHED : PLAIN;
+        before = c.stream.on;
+        streamed += before;
+        stream_learn(&c);
+    }
+    assert_in_range(streamed, COPY_STREAMS, 32);
+    free(comm);
+}
+
 static void test_never(void **state)
 {
     (void)state;
@@ -137,6 +159,7 @@ static void test_folds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles),
+                                        cmocka_unit_test(test_kept),
                                         cmocka_unit_test(test_never),
                                         cmocka_unit_test(test_folds),
                                         cmocka_unit_test(test_folds_shared) };
