@@ -62,6 +62,13 @@ static inline uint64_t tuner_dear(const struct tuner *e, bool second)
     return times < 1 ? 1 : times < TUNER_SELDOM ? times : TUNER_SELDOM;
 }
 
+/* True: at this time the worse one gets its try, second: the better one so far. */
+static inline bool tuner_again(const struct tuner *e, uint32_t n, bool second)
+{
+    uint64_t dear = tuner_dear(e, !second);
+    return n / TUNER_AGAIN % dear == 1 % dear;
+}
+
 /* The way for this time; true: the second. second: it is the better one so far. */
 static inline bool tuner_turn(struct tuner *e, bool second)
 {
@@ -69,10 +76,7 @@ static inline bool tuner_turn(struct tuner *e, bool second)
     bool turn = n & 1;
     if (n < TUNER_TRIES)
         return n >= TUNER_LEAST && tuner_dear(e, turn) >= TUNER_DEAR ? !turn : turn;
-    if (n % TUNER_AGAIN)
-        return second;
-    uint64_t dear = tuner_dear(e, !second);
-    return n / TUNER_AGAIN % dear == 1 % dear ? !second : second;
+    return n % TUNER_AGAIN == 0 && tuner_again(e, n, second) ? !second : second;
 }
 
 /* The second way has to be `worth` times as fast as the first; or to take `less` ticks a KiB
@@ -85,6 +89,22 @@ static inline bool tuner_choose(struct tuner *e, unsigned worth)
 static inline bool tuner_choose_less(struct tuner *e, uint64_t less)
 {
     return tuner_turn(e, e->cost[1] + less < e->cost[0]);
+}
+
+/* For ranks that choose equally often, where the way of one costs the other one, too: of 64 times
+   all go the first way in the first one, and the second way in the next. At first, too, each way
+   is tried once. */
+static inline bool tuner_choose_together(struct tuner *e)
+{
+    uint32_t n = e->n++, at = n % TUNER_AGAIN;
+    bool second = e->cost[1] < e->cost[0];
+    return at == !second && tuner_again(e, n, second) ? !second : second;
+}
+
+/* After it. True: what this time costs counts, as all ranks may go this way. */
+static inline bool tuner_is_together(const struct tuner *e)
+{
+    return (e->n - 1) % TUNER_AGAIN <= 1;
 }
 
 /* True: this time's cost tells most: a first try, a later one, or the first after that. */

@@ -117,6 +117,7 @@ struct coll {
     bool lends;                        /* eager: peers read the caller's buffer (coll_returned) */
     struct {                           /* coll/nontemporal.h */
         struct tuner *tuner;
+        struct stream_try *try;
         size_t bytes;
         bool on;
     } stream;

@@ -1,8 +1,13 @@
 /* A result that the caches hold lies there for the next operation that writes it, if this one's
  * stores are plain; past the caches it does not, and then plain stores fetch it from memory. So a
  * single operation by plain stores behind a streaming one tells nothing of many: up to KEPT_MOST
- * bytes a try is KEPT_TRY operations, of which the last counts. Measured on a Zen 3, 2 ranks far
- * apart, one buffer: all_to_all of 512 KiB and 1 MiB take 0.90 and 0.88 of the time.
+ * bytes a try is KEPT_TRY operations, and the later half of them counts. The first two tries are
+ * eight operations: so long libtutti-mpi times none (mpi/contest.c).
+ *
+ * A rank that streams makes the others' copies slower, too: two ranks, all_to_all of 512 KiB, one
+ * buffer, a Zen 3 with near CPUs: 56 us if both store plainly, 110 if both stream, and if one does
+ * each finds its own way the cheaper one. So the ranks try each way at the same time. With roots,
+ * ranks take in different operations: those have tuners of their own.
  *
  * fold.ticks is the time of all copies and folds of an operation, not only of those that write
  * results. The others take the same time with both ways, so they do not change which way is
@@ -10,35 +15,54 @@
 #include "coll/nontemporal.h"
 
 #include "base/copy.h"
+#include "coll/parts.h"
 
 enum { KEPT_MOST = TINY(8 << 20, 512), KEPT_TRY = 4 };
 
-/* Operations of one try. */
-static uint32_t try_length(size_t bytes) { return bytes < KEPT_MOST ? KEPT_TRY : 1; }
+/* Where ranks share CPUs, times vary too much for few of them to tell. */
+static bool try_together(const struct coll *c)
+{
+    return c->stream.bytes < KEPT_MOST && !c->comm->crowded;
+}
 
 void stream_choose(struct coll *c, size_t bytes, bool in_place)
 {
-    c->stream.tuner = !COPY_STREAMS || in_place || c->gpu.mover
-        ? NULL
-        : tuner_of(c->comm->coll.streams, bytes, STREAM_LEAST);
+    c->stream.tuner = NULL;
     c->stream.on = false;
     c->stream.bytes = bytes;
-    if (!c->stream.tuner)
+    if (!COPY_STREAMS || in_place || c->gpu.mover)
         return;
-    size_t class = (size_t)(c->stream.tuner - c->comm->coll.streams);
-    if (c->comm->coll.stream_tries[class].n == 0)
-        c->comm->coll.stream_tries[class].on = tuner_choose(c->stream.tuner, 1);
-    c->stream.on = c->comm->coll.stream_tries[class].on;
+    bool rooted = parts_how(c) & (PARTS_ROOT_GIVES | PARTS_ROOT_TAKES);
+    struct tuner *tuner = tuner_of(c->comm->coll.streams[rooted], bytes, STREAM_LEAST);
+    if (!tuner)
+        return;
+    c->stream.tuner = tuner;
+    c->stream.try = &c->comm->coll.stream_tries[rooted][tuner - c->comm->coll.streams[rooted]];
+    if (!try_together(c)) {
+        c->stream.on = tuner_choose(tuner, 1);
+        return;
+    }
+    if (c->stream.try->n == 0)
+        c->stream.try->on = tuner_choose_together(tuner);
+    c->stream.on = c->stream.try->on;
+}
+
+static void learn_try(struct coll *c)
+{
+    struct tuner *tuner = c->stream.tuner;
+    uint64_t now = c->fold.ticks * 1024 / c->stream.bytes + 1, *cost = &tuner->cost[c->stream.on];
+    uint32_t n = c->stream.try->n++;
+    if (tuner_is_together(tuner) && (n == KEPT_TRY / 2 || (n > KEPT_TRY / 2 && now < *cost)))
+        *cost = now;
+    if (c->stream.try->n == KEPT_TRY)
+        c->stream.try->n = 0;
 }
 
 void stream_learn(struct coll *c)
 {
-    if (!c->stream.tuner)
-        return;
-    size_t class = (size_t)(c->stream.tuner - c->comm->coll.streams);
-    if (++c->comm->coll.stream_tries[class].n >= try_length(c->stream.bytes)) {
+    if (c->stream.tuner && try_together(c))
+        learn_try(c);
+    else if (c->stream.tuner)
         tuner_learn(c->stream.tuner, c->stream.on, c->fold.ticks, c->stream.bytes);
-        c->comm->coll.stream_tries[class].n = 0;
-    }
     c->stream.tuner = NULL;
 }

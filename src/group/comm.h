@@ -246,9 +246,9 @@ struct tutti_comm {
         } prefetch;
         uint64_t centrals;             /* operations through the central gate so far */
         uint64_t rounds;               /* rounds through the pipelines so far */
-        struct tuner streams[TUNER_CLASSES];     /* coll/nontemporal */
-        /* the same: operations of this try so far, and its way */
-        struct { uint32_t n; bool on; } stream_tries[TUNER_CLASSES];
+        struct tuner streams[2][TUNER_CLASSES];  /* coll/nontemporal: [with a root] */
+        struct stream_try { uint32_t n; bool on; } /* operations of this try so far, and its way */
+            stream_tries[2][TUNER_CLASSES];
         struct {                       /* coll/zero_copy; results: [plain or streaming stores] */
             struct tuner sends[TUNER_CLASSES], results[2][TUNER_CLASSES];
         } zero_copy;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { BYTES = 4 << 20, MANY = 640 };
+static const struct algorithm every_rank_takes = { .kind = KIND_ALL_TO_ALL };
 
 /* Operations of `bytes` that take so many ticks with plain and with streaming stores; how
  * many streamed. */
@@ -22,7 +23,7 @@ static int run(struct tutti_comm *comm, size_t bytes, uint64_t plain, uint64_t s
 {
     int streamed = 0;
     for (int i = 0; i < n; i++) {
-        struct coll c = { .comm = comm };
+        struct coll c = { .comm = comm, .algorithm = &every_rank_takes };
         stream_choose(&c, bytes, false);
         c.fold.ticks = c.stream.on ? streaming : plain;
         streamed += c.stream.on;
@@ -60,7 +61,7 @@ static void test_kept(void **state)
     bool before = true;                              /* at first it is in no cache */
     assert_non_null(comm);
     for (int i = 0; i < MANY; i++) {
-        struct coll c = { .comm = comm };
+        struct coll c = { .comm = comm, .algorithm = &every_rank_takes };
         stream_choose(&c, KEPT, false);
         c.fold.ticks = c.stream.on ? STREAMED : before ? FETCHED : PLAIN;
         before = c.stream.on;
@@ -71,13 +72,50 @@ static void test_kept(void **state)
     free(comm);
 }
 
+/* The way of one rank costs the other one, too: both by plain stores is best. Each begins with
+ * another way, and while they differ, each finds its own the cheaper one. In between one rank is
+ * the root of gathers, in which it alone chooses. */
+static void test_together(void **state)
+{
+    (void)state;
+    enum { KEPT = 1 << 20, RANKS = 2 };
+    /* [own way][the other's] */
+    static const uint64_t ticks[2][2] = { { 137000, 200000 }, { 172000, 210000 } };
+    static const struct algorithm gather = { .kind = KIND_GATHER };
+    struct tutti_comm *comm[RANKS];
+    int streamed = 0;
+    for (int r = 0; r < RANKS; r++) {
+        comm[r] = calloc(1, sizeof *comm[r]);
+        assert_non_null(comm[r]);
+        comm[r]->coll.streams[0][0] = (struct tuner){ { r ? 160 : 220, r ? 220 : 160 }, 8 };
+    }
+    for (int i = 0; i < MANY; i++) {
+        struct coll c[RANKS], at_root = { .comm = comm[0], .algorithm = &gather };
+        for (int r = 0; r < RANKS; r++) {
+            c[r] = (struct coll){ .comm = comm[r], .algorithm = &every_rank_takes };
+            stream_choose(&c[r], KEPT, false);
+        }
+        for (int r = 0; r < RANKS; r++) {
+            c[r].fold.ticks = ticks[c[r].stream.on][c[!r].stream.on];
+            streamed += i >= MANY / 2 && c[r].stream.on;
+            stream_learn(&c[r]);
+        }
+        stream_choose(&at_root, KEPT, false);
+        at_root.fold.ticks = 100000;
+        stream_learn(&at_root);
+    }
+    assert_in_range(streamed, 0, 16);                /* tries only */
+    for (int r = 0; r < RANKS; r++)
+        free(comm[r]);
+}
+
 static void test_never(void **state)
 {
     (void)state;
     struct tutti_comm *comm = calloc(1, sizeof *comm);
     assert_non_null(comm);
     for (int i = 0; i < 100; i++) {
-        struct coll c = { .comm = comm, .stream.on = true };
+        struct coll c = { .comm = comm, .algorithm = &every_rank_takes, .stream.on = true };
         stream_choose(&c, BYTES, true);              /* in place: the lines are in the caches */
         assert_false(c.stream.on);
         c.stream.on = true;
@@ -160,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles),
                                         cmocka_unit_test(test_kept),
+                                        cmocka_unit_test(test_together),
                                         cmocka_unit_test(test_never),
                                         cmocka_unit_test(test_folds),
                                         cmocka_unit_test(test_folds_shared) };

@@ -168,7 +168,7 @@ static void besides(int rank, tutti_comm *world)
         for (int i = 0; i < RANKS * count; i++)
             x[i] = value(rank, i, k);
         for (int i = 0; i < TUNER_CLASSES; i++)
-            world->coll.streams[i] = (struct tuner){ { 1 << 20, 1 }, KNOWN };
+            world->coll.streams[0][i] = (struct tuner){ { 1 << 20, 1 }, KNOWN };
         world->coll.beside = (struct tuner){ { 1 << 20, 1 }, TUNER_AGAIN + 1 - (uint32_t)k };
         int r = tutti_all_to_all_at("explore", x, y, (size_t)count, TUTTI_U64, world, NULL);
         explore_note(rank, k, r);
