@@ -107,9 +107,11 @@ static void rollcall_end_by(struct text *t, struct watch *w, uint32_t p, uint32_
         if (!status && rollcall_lives(&seat->id)) {
             char name[32];
             process_name(seat->id.pid, name, sizeof name);
-            text_add(t,
-                     ", but its process goes on as %s: it called exec, or ended that thread alone",
-                     name);
+            /* no name: it has just gone, or this rank has no descriptor to see whether it has */
+            if (strcmp(name, "?"))
+                text_add(t,
+                         ", but its process goes on as %s: it called exec, or ended that thread "
+                         "alone", name);
         }
     } else if (quit & QUIT_FREED)
         text_add(t, "freed the comm");

@@ -276,7 +276,7 @@ static bool says_why(const char *death, const char *why, bool slow)
 {
     return strstr(death, why)
         || (slow && strstr(death, " died") && !strstr(death, " died, killed")
-            && !strstr(death, " died, exit"));
+            && !strstr(death, " died, exit") && !strstr(death, " goes on "));
 }
 
 static void see_through(struct team *team, int victim, bool kills, bool slow, const char *why)

@@ -40,8 +40,8 @@ void env_stays(void);                                     /* until env_kill_thro
    death must hold `why`. kill: the test kills it, and `how` was env_stays. */
 void env_see_through(struct team *team, int victim, const char *why);
 void env_kill_through(struct team *team, int victim, const char *why);
-/* The same for one that the system kills for want of memory: its end may take longer after its
-   death is known than a report waits for the reason, which is then missing. */
+/* The same where the reason may be known later than a report waits for it, and is then missing: one
+   that the system kills for want of memory takes long to end. */
 void env_starve_through(struct team *team, int victim, const char *why);
 
 /* A name that no other job has, new for each call. */
