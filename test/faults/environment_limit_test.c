@@ -147,7 +147,7 @@ static void enough(bool first)
         assert_true(env_hosted(scene.job));
         start_the_others(team);
         /* a rank without descriptors hears the reason from the parent alone: at times too late */
-        env_starve_through(team, 1, "signal 9");
+        (poor == 1 ? env_see_through : env_starve_through)(team, 1, "signal 9");
     }
     env_expect_nothing_new(&before);
 }
