@@ -5,11 +5,10 @@ import datetime
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
-from torch_support import (backend_of, check, default, die, dist, hear, main, plain, raises, store,
-                           tell, torch, tutti)
+from torch_support import (backend_of, check, default, die, dist, hear, main, meshed, plain, raises,
+                           store, tell, torch, tutti)
 from torch.distributed import distributed_c10d as c10d
 from tutti.torch import _gloo, _meet
 
@@ -43,12 +42,16 @@ class Place(unittest.TestCase):
     def ranks(self, n, body, *args, ends=None, without=(), hosts=None, quiet=False,
               timeout=datetime.timedelta(seconds=60)):
         """body(rank, size, *args) on n ranks that ask for gloo. What each said on stderr."""
-        with tempfile.TemporaryDirectory() as folder:
+        said = []
+
+        def run(folder):
             got = plain(n, _rank, folder, body, args, without, hosts, quiet, timeout)
-            said = []
+            said.clear()
             for rank in range(n):
                 with open(os.path.join(folder, f"said-{rank}"), errors="replace") as file:
                     said.append(file.read())
+            return got
+        got = meshed(run)
         self.assertEqual(got, [(ends or {}).get(rank, 0) for rank in range(n)], "\n".join(said))
         return said
 

@@ -1,13 +1,13 @@
 # ctest: timeout=180 labels=nosan
 # Groups of some of the ranks, send and recv, objects, and groups one after the other.
 import datetime
+import functools
 import gc
 import itertools
 import os
-import tempfile
 
-from torch_support import (DEATH, Case, backend_of, check, default, die, dist, hear, main, plain,
-                           raises, same, tell, torch, tutti)
+from torch_support import (DEATH, MESH_LIMIT, Case, backend_of, check, default, die, dist, hear,
+                           main, meshed, plain, raises, same, tell, torch, tutti)
 
 
 def groups(rank, size):
@@ -248,7 +248,7 @@ def monitored_direct(rank, size):
 
 def other_backends(rank, size):
     """A group of gloo beside tutti's."""
-    gloo = dist.new_group(backend="gloo")
+    gloo = dist.new_group(backend="gloo", timeout=MESH_LIMIT)
     check((dist.get_backend(), dist.get_backend(gloo)) == ("tutti", "gloo"), dist.get_backend())
     tensor = torch.ones(1)
     dist.all_reduce(tensor, group=gloo)
@@ -298,7 +298,8 @@ def inited_again(rank, size):
                        os.environ["TUTTI_TEST_BACKEND"])
     for turn in range(3):
         where = common if backend == "tutti" else dist.PrefixStore(str(turn), common)
-        dist.init_process_group(backend, store=where, rank=rank, world_size=size)
+        dist.init_process_group(backend, store=where, rank=rank, world_size=size,
+                                timeout=MESH_LIMIT)
         group = dist.new_group([0, 1], backend="tutti")
         tensor = torch.ones(1)
         if rank < 2:
@@ -369,14 +370,15 @@ class Groups(Case):
         self.ranks(3, shrunk, ends={1: DEATH})
 
     def test_worlds(self):
+        def run(folder, body):
+            os.environ["TUTTI_TEST_STORE"] = os.path.join(folder, "store")
+            return plain(3, body)
         for backend, body in (("tutti", one_after_the_other), ("tutti", hosts),
                               ("tutti", one_is_missing), ("tutti", inited_again),
                               ("gloo", inited_again)):
-            with self.subTest(body=body.__name__,
-                              backend=backend), tempfile.TemporaryDirectory() as folder:
-                os.environ["TUTTI_TEST_STORE"] = os.path.join(folder, "store")
+            with self.subTest(body=body.__name__, backend=backend):
                 os.environ["TUTTI_TEST_BACKEND"] = backend
-                self.assertEqual(plain(3, body), [0, 0, 0])
+                self.assertEqual(meshed(functools.partial(run, body=body)), [0, 0, 0])
 
 
 class BesideGloo(Case):

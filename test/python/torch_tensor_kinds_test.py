@@ -3,7 +3,8 @@
 # computation gives, or the operation is refused with the reason, before anything is touched.
 import torch.distributed._functional_collectives  # noqa: F401
 
-from torch_support import Case, check, default, dist, main, raises, same, torch, tutti
+from torch_support import (MESH_LIMIT, Case, check, default, dist, main, raises, same, torch,
+                           tutti)
 
 SHAPE = (2, 3)
 LAZY = torch.ops._c10d_functional
@@ -350,7 +351,7 @@ def refusals(rank, size):
 
 def beside_gloo(rank, size):
     """Groups of another backend in the same process get what torch gives them."""
-    gloo = dist.new_group(backend="gloo")
+    gloo = dist.new_group(backend="gloo", timeout=MESH_LIMIT)
     t = torch.zeros(1)
     dist.broadcast(torch._neg_view(torch.ones(1)) if rank == 0 else t, 0, group=gloo)
     same(t, torch.full((1,), -1.0) if rank else torch.zeros(1))
