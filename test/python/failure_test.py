@@ -233,9 +233,14 @@ class Spawn(Case):
             signal.signal(signal.SIGCHLD, before)
 
     def test_timeout(self):
-        with self.assertRaises(TimeoutError):
+        with self.assertRaisesRegex(TimeoutError, "within 0.5 seconds, and killed: ranks 0, 1$"):
             tutti.spawn(lambda world: world.get("never", timeout=-1) if world.rank
                         else threading.Event().wait(), 2, timeout=0.5)
+
+    def test_timeout_beside_an_end(self):
+        """Who was late, and how those ended who were not: maybe what the late ones waited for."""
+        with self.assertRaisesRegex(TimeoutError, "killed: rank 0; rank 1 had ended by 4$"):
+            tutti.spawn(lambda world: world.rank and 4 or threading.Event().wait(), 2, timeout=3)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: float | None = No
 
     Returns how each child ended: 0; the int that fn returned (& 255); 1 after an exception (its
     traceback is on stderr); minus the number of the signal that killed it. timeout: seconds for the
-    whole job; after that all children are killed, and TimeoutError is raised. options: as for
+    whole job; after that all children are killed, and TimeoutError names them. options: as for
     init(). Call it when no other thread runs: a thread does not survive the fork.
     """
     job = f"spawn-{os.getpid()}-{next(_number)}-{time.time_ns()}"
@@ -146,8 +146,12 @@ def spawn(fn: Callable[..., Any], n: int, *args: Any, timeout: float | None = No
                 pids.append(_fork(fn, args, {**options, "job": job, "rank": rank, "size": n}, kept))
             for rank, pid in enumerate(pids):
                 ends[rank] = _reap(rank, pid, deadline)
-                if ends[rank] is None:
-                    raise TimeoutError(f"spawn: the ranks were not done within {timeout} seconds")
+            late = [str(rank) for rank, end in enumerate(ends) if end is None]
+            if late:
+                raise TimeoutError("; ".join(
+                    [f"spawn: not done within {timeout} seconds, and killed: "
+                     f"rank{'s' * (len(late) > 1)} {', '.join(late)}"]
+                    + [f"rank {rank} had ended by {end}" for rank, end in enumerate(ends) if end]))
         finally:
             for rank, pid in enumerate(pids):
                 if ends[rank] is None:
