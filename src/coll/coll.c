@@ -54,9 +54,10 @@ static bool all_fold(const struct coll *c)
     return c->fold.kernel && c->bytes < FOLDED_BY_LOOP && !c->comm->crowded && !one;
 }
 
-void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
+/* Timed. By `copy`, or by a loop. */
+static inline void copy_so(struct coll *c, copy_fn *copy, void *to, const void *from, size_t bytes)
 {
-    copy_fn *copy = all_fold(c) ? copy_by_loop : copy_plain;
+    copy = all_fold(c) ? copy_by_loop : copy;
     if (to == from || bytes == 0)
         return;
     if (c->gpu.mover) {
@@ -72,10 +73,15 @@ void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
     c->fold.ticks += clock_tick() - began;
 }
 
+void coll_copy(struct coll *c, void *to, const void *from, size_t bytes)
+{
+    copy_so(c, copy_plain, to, from, bytes);
+}
+
 void coll_copy_in(struct coll *c, void *to, const void *from, size_t bytes)
 {
     if (!COPY_STREAMS || c->gpu.mover || bytes < STAGED_LEAST || to == from)
-        coll_copy(c, to, from, bytes);
+        copy_so(c, bytes < STAGED_LEAST ? copy_over_read : copy_plain, to, from, bytes);
     else
         c->fold.ticks += staged_copy(&c->comm->coll.staged, c->comm->world->staged_less,
                                      all_fold(c) ? copy_by_loop : copy_plain, to, from, bytes);

@@ -73,7 +73,7 @@ static void test_every_distance(void **state)
     filled(from, sizeof from);
     const size_t sources[] = { 0, 1, 15, 16, 40 },
                  lengths[] = { 511, 512, 2047, 2048, 2049, 2111, 2176, LONG, 4096, 4097, MOST };
-    copy_fn *const copies[] = { copy_plain, copy_by_loop, copy_streaming };
+    copy_fn *const copies[] = { copy_plain, copy_by_loop, copy_over_read, copy_streaming };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
         for (size_t behind = 0; behind < PAGE; behind += behind < 66 ? 1 : 509)
             for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
