@@ -271,10 +271,10 @@ typedef struct tutti_options {
     unsigned    spin_us;
     /* TUTTI_BIND_CORE, TUTTI_BIND_NUMA: bind this rank. TUTTI_NO_SPIN: sleep at once.
      * TUTTI_LOCAL: the ranks of this host are a job of their own.
-     * TUTTI_AHEAD: a comm takes 2 MiB of staging for this rank with its first collective of 16 KiB
-     * and more, and not bit by bit as it pays: some 1 ms that the next hundred give back. At most
-     * 16 comms at a time do. And tutti_init loads a small library of glibc, behind which calls see
-     * that CUDA is not there; so it may wait for what other threads are loading.
+     * TUTTI_AHEAD: a comm takes 1 to 2 MiB of staging for this rank with its first collective of
+     * 16 KiB and more, and not bit by bit as it pays: up to 1 ms that the next hundred give back.
+     * At most 16 comms at a time do. And tutti_init loads a small library of glibc, behind which
+     * calls see that CUDA is not there; so it may wait for what other threads are loading.
      * TUTTI_LEAVE: of two ranks, who only gives in a broadcast, reduce or gather does not wait for
      * the other one, as in MPI, where what it gives fits into its staging. If the operation fails
      * after that, its next collective on the comm returns the error: all or none is given up. */

@@ -103,7 +103,7 @@ struct held { struct held *next; void *at; };
  * ring: slots of EAGER_TURNS to EAGER_LARGEST bytes, of all operations, one behind the other, so a
  * line is written again late. A line written again soon is still in its readers' caches, and slow
  * to write (base/staged.h). Its pages come chunk by chunk, as the copies earn them (base/fresh.h).
- * It is used from EAGER_ENOUGH bytes on, and goes on growing up to EAGER_MOST. A block that is
+ * It is used from EAGER_ENOUGH bytes on, and goes on growing up to ring_room. A block that is
  * larger than a small slot is then given back.
  * pipeline: may go to another comm, with its fields, between two operations of this one. But
  * `pipeline_busy` stays: only an operation of this comm changes it, under the world's lock. */
@@ -112,6 +112,7 @@ struct stage {
     size_t eager_room[2];              /* addresses of the block */
     /* bytes of each, from its beginning, whose pages are there; of the pipeline: addresses */
     size_t eager_bytes[2], ring_bytes, pipeline_bytes;
+    size_t ring_room;                  /* so many it has when it is whole; 0: there is no ring */
     size_t ring_at;                    /* where the next slot may begin */
     struct fresh fresh;
     size_t ring_last;                  /* where the last slot in it begins */
@@ -128,9 +129,13 @@ struct stage {
 
 /* A KiB that goes through a block earns STAGED_LESS / STAGE_EARNS: about a sixth of what the ring
    would save. Measured, 2 ranks on a Zen 4, all_reduce of 64 KiB: 9.8 us with 512 KiB in all, 5.9
-   us with 1 MiB, 3.9 us with 2 MiB, and hardly less with 4 MiB. So EAGER_MOST is 2 MiB. One ring
-   and not one for each parity: a program whose large operations all have the same parity, because
-   each is followed by a small one, uses all of it, too. */
+   us with 1 MiB, 3.9 us with 2 MiB, and hardly less with 4 MiB. So EAGER_MOST is 2 MiB. That is
+   twice its second-level cache, out of which lines must have gone. Where that is smaller, so is the
+   ring, whose first time round is the dear one: on a Zen 3 with 512 KiB, 110 broadcasts of 16, 32,
+   64 KiB take 0.78, 0.69, 0.90 of the time near with 1 MiB in place of 2, 1,000 of them 0.94 to
+   0.99; with 512 KiB 1,000 of 16 and 64 KiB 1.05 and 1.19 of that. One ring and not one for each
+   parity: a program whose large operations all have the same parity, because each is followed by a
+   small one, uses all of it, too. */
 enum { STAGE_EARNS = 8 };
 
 /* Kinds in which blocks change hands (coll/swap); doublings of sizes: eager, through pipelines. */
@@ -330,11 +335,18 @@ void stage_close(struct tutti_comm *comm);
 /* Forgets the staging that is still kept; the span is closed after it. */
 void comm_close_world(struct world *world);
 
+/* The bytes of a whole ring, where the second-level cache has so many; 0: unknown. */
+size_t comm_ring_room(size_t second);
+static inline bool comm_ring_whole(const struct stage *s)
+{
+    return s->ring_room && s->ring_bytes >= s->ring_room;
+}
 /* The ring is whole, and has been earned: one that was bought ahead is so later. */
 static inline bool comm_stage_paid(const struct tutti_comm *comm)
 {
     const struct stage *s = &comm->stage;
-    return s->ring_bytes >= EAGER_MOST && (!s->ahead || fresh_may(&s->fresh, EAGER_MOST / 4096));
+    return comm_ring_whole(s)
+        && (!s->ahead || fresh_may(&s->fresh, EAGER_MOST / 4096));
 }
 /* Between two ranks: maps the other's ring here, which lies around `slot`, where it was asked for
    whole, too. Once. */

@@ -7,6 +7,7 @@
 #include "group/comm.h"
 
 #include "base/clock.h"
+#include "os/cpu.h"
 #include "os/memory.h"
 #include "watch/death.h"
 
@@ -236,6 +237,12 @@ static void eager_drop(struct tutti_comm *comm, int parity)
     stage->eager_room[parity] = stage->eager_bytes[parity] = 0;
 }
 
+size_t comm_ring_room(size_t second)
+{
+    size_t room = second / (EAGER_CHUNK / 2) * EAGER_CHUNK;
+    return !second || room > EAGER_MOST ? EAGER_MOST : room < EAGER_ENOUGH ? EAGER_ENOUGH : room;
+}
+
 static char *ring_reserve(struct world *world)
 {
     int error;
@@ -245,12 +252,15 @@ static char *ring_reserve(struct world *world)
     return ring;
 }
 
-/* Touches so many bytes more. False: there is no memory, and the ring stays as it is. */
+/* Touches so many bytes more, or what it lacks. False: there is no memory, and the ring stays as it
+ * is. */
 static bool ring_grow(struct tutti_comm *comm, size_t bytes)
 {
     struct stage *stage = &comm->stage;
-    if (!stage->ring)
-        stage->ring = ring_reserve(comm->world);
+    if (!stage->ring && (stage->ring = ring_reserve(comm->world)))
+        stage->ring_room = comm_ring_room(cpu_cache_bytes(2));
+    size_t lacks = stage->ring_room - stage->ring_bytes;
+    bytes = bytes < lacks ? bytes : lacks;
     if (!stage->ring
         || comm_touch(stage->ring + stage->ring_bytes, bytes, &stage->fresh) < 0) {
         fresh_refused(&stage->fresh, EAGER_MOST / PAGE);
@@ -300,8 +310,8 @@ void comm_stage_earn(struct tutti_comm *comm, size_t bytes)
     if (comm->world->flags & TUTTI_AHEAD && !stage->asked && bytes >= EAGER_CHUNK) {
         stage->asked = true;
         if (ring_ahead(comm))
-            ring_grow(comm, EAGER_MOST - stage->ring_bytes);
-    } else if (stage->ring_bytes < EAGER_MOST && fresh_may(&stage->fresh, EAGER_CHUNK / PAGE)
+            ring_grow(comm, EAGER_MOST);
+    } else if (!comm_ring_whole(stage) && fresh_may(&stage->fresh, EAGER_CHUNK / PAGE)
                && ring_grow(comm, EAGER_CHUNK))
         fresh_pay(&stage->fresh, EAGER_CHUNK / PAGE);
 }

@@ -42,7 +42,7 @@ static int body(tutti_comm *world, int rank)
     world->world->flags |= TUTTI_AHEAD;
     CHECK_IS(once(world, send, recv), 0);
     if (rank == 0)
-        CHECK_IS(world->stage.ring_bytes, EAGER_MOST);
+        CHECK(comm_ring_whole(&world->stage));
     long before = faults();
     for (int i = 0; i < ROUND; i++)
         CHECK_IS(once(world, send, recv), 0);

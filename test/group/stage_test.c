@@ -3,6 +3,7 @@
  * one behind the other in a ring. And its pages: no more of them than are needed or have been
  * earned, none but those that the books know of. */
 #include "group/comm.h"
+#include "os/cpu.h"
 #include "support/pages.h"
 #include "support/ranks.h"
 #include "support/skip.h"
@@ -74,13 +75,13 @@ static int body_turns(tutti_comm *world, int rank)
         last = slot;
         before = bytes;
     }
-    CHECK_IS(s->ring_bytes, EAGER_MOST);
+    CHECK_IS(s->ring_bytes, comm_ring_room(cpu_cache_bytes(2)));
     for (uint64_t seq = 0; seq < MANY; seq += 2) {
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
         anew += slot == s->ring;
         large++;
     }
-    int round = EAGER_MOST / (int)layout_round(LARGE, 64);
+    int round = (int)(s->ring_room / layout_round(LARGE, 64));
     CHECK(anew >= large / (round + 1) && anew <= large / round + 1);
     return 0;
 }
@@ -204,7 +205,7 @@ static int body_steps(tutti_comm *world, int rank)
         CHECK_IS(s->eager_bytes[seq & 1], ring >= EAGER_ENOUGH ? 0 : layout_round(LARGE, 4096));
         CHECK((s->eager[seq & 1] == NULL) == (ring >= EAGER_ENOUGH));
     }
-    CHECK_IS(chunks, EAGER_MOST / EAGER_CHUNK);
+    CHECK_IS(chunks, s->ring_room / EAGER_CHUNK);
     uint64_t spent = s->fresh.spent;
     for (uint64_t seq = MANY; seq < 2 * MANY; seq++) {
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
@@ -226,9 +227,9 @@ static int body_ahead(tutti_comm *world, void *arg)
     CHECK_IS(comm_eager_slot(world, 0, LARGE, &slot), 0);
     CHECK(s->ring == NULL);
     CHECK_IS(comm_eager_slot(world, 1, EAGER_CHUNK, &slot), 0);
-    CHECK_IS(s->ring_bytes, EAGER_MOST);
+    CHECK_IS(s->ring_bytes, s->ring_room);
     CHECK(in_ring(s, slot, EAGER_CHUNK));
-    CHECK(!pages_single() || pages_there(s->ring, EAGER_MOST) == EAGER_MOST);
+    CHECK(!pages_single() || pages_there(s->ring, EAGER_MOST) == s->ring_room);
     CHECK_IS(s->fresh.spent, 0);
     for (uint64_t seq = 2; seq < MANY; seq++) {
         CHECK_IS(comm_eager_slot(world, seq, LARGE, &slot), 0);
@@ -247,12 +248,13 @@ static int body_ahead_most(tutti_comm *world, void *arg)
         CHECK_IS(tutti_comm_split(world, 0, 0, &comms[i]), 0);
         comms[i]->world->staged_less = 0;
         CHECK_IS(comm_eager_slot(comms[i], 1, EAGER_CHUNK, &slot), 0);
-        CHECK_IS(comms[i]->stage.ring_bytes, i < AHEAD_MOST ? EAGER_MOST : 0);
+        CHECK_IS(comms[i]->stage.ring_bytes, comms[i]->stage.ring_room);
+        CHECK((comms[i]->stage.ring_bytes != 0) == (i < AHEAD_MOST));
     }
     CHECK_IS(tutti_comm_free(comms[0]), 0);
     CHECK_IS(tutti_comm_split(world, 0, 0, &comms[0]), 0);
     CHECK_IS(comm_eager_slot(comms[0], 1, EAGER_CHUNK, &slot), 0);
-    CHECK_IS(comms[0]->stage.ring_bytes, EAGER_MOST);
+    CHECK(comms[0]->stage.ring_bytes && comm_ring_whole(&comms[0]->stage));
     for (int i = 0; i <= AHEAD_MOST; i++)
         CHECK_IS(tutti_comm_free(comms[i]), 0);
     return 0;
@@ -304,6 +306,20 @@ static void test_used(void **state)
 {
     (void)state;
     assert_int_equal(ranks_run(1, body_used, 0), 0);
+}
+
+/* Twice the second-level cache, in whole chunks, from where it is used up to where it begins again.
+ * The ring of this machine is so. */
+static void test_room(void **state)
+{
+    (void)state;
+    static const struct { size_t second, room; } of[] = {
+        { 0, EAGER_MOST }, { 1, EAGER_ENOUGH }, { 256 << 10, EAGER_ENOUGH },
+        { 512 << 10, EAGER_ENOUGH }, { 640 << 10, 1280 << 10 }, { 700000, 85 * EAGER_CHUNK },
+        { 1 << 20, EAGER_MOST }, { 1280 << 10, EAGER_MOST }, { SIZE_MAX, EAGER_MOST }
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        assert_int_equal(comm_ring_room(of[i].second), of[i].room);
 }
 
 static void test_soon(void **state)
@@ -383,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_used),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_soon),
         cmocka_unit_test(test_more),
         cmocka_unit_test(test_first),
