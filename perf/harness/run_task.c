@@ -160,6 +160,9 @@ int run_task(struct stage *s, struct rank *r, const struct contender *contenders
         x->begin = align(s, r);
         error = c->run(r, t->times);
         x->end = stamp_now();
+        /* Who is through would else prepare the next one while a rank of its CPU waits for it. */
+        if (s->crowded && c->prepare)
+            align(s, r);
     }
     return error;
 }
