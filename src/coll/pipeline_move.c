@@ -351,11 +351,7 @@ static int move_open(struct coll *c)
         pipeline_pairs_fill(c);
     else
         pipeline_publish_places(c);
-    bool each_own = (how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES) && !all_reduces;
-    size_t taken = each_own || !parts_takes(c) ? 0
-        : how & PARTS_UNEVEN ? c->lists.most * c->width
-        : bytes;
-    stream_choose(c, taken,
+    stream_choose(c, stream_bytes(c),
                   c->algorithm->kind != KIND_BROADCAST && c->send == c->recv
                       && !(how & PARTS_UNEVEN));
     c->pipeline.mine = given;

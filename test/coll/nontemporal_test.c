@@ -109,6 +109,32 @@ static void test_together(void **state)
         free(comm[r]);
 }
 
+/* What a rank writes counts, not what a root gives. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, WIDTH = 8, BLOCK = COUNT * WIDTH, RANKS = 4 };
+    static const struct { enum kind kind; size_t root, other; } kinds[] = {
+        { KIND_SCATTER, BLOCK, BLOCK },
+        { KIND_BROADCAST, 0, BLOCK },
+        { KIND_GATHER, BLOCK, 0 },
+        { KIND_ALL_GATHER, BLOCK, BLOCK },
+        { KIND_ALL_TO_ALL, RANKS * BLOCK, RANKS * BLOCK },
+        { KIND_REDUCE_SCATTER, 0, 0 },
+        { KIND_SCAN, 0, 0 },
+    };
+    struct tutti_comm *comm = calloc(1, sizeof *comm);
+    assert_non_null(comm);
+    comm->watch.size = RANKS;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (comm->watch.me = 0; comm->watch.me < RANKS; comm->watch.me++) {
+            struct algorithm its = { .kind = kinds[i].kind };
+            struct coll c = { .comm = comm, .algorithm = &its, .count = COUNT, .width = WIDTH };
+            assert_int_equal(stream_bytes(&c), comm->watch.me ? kinds[i].other : kinds[i].root);
+        }
+    free(comm);
+}
+
 static void test_never(void **state)
 {
     (void)state;
@@ -199,7 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_settles),
                                         cmocka_unit_test(test_kept),
                                         cmocka_unit_test(test_together),
-                                        cmocka_unit_test(test_never),
+                                        cmocka_unit_test(test_bytes), cmocka_unit_test(test_never),
                                         cmocka_unit_test(test_folds),
                                         cmocka_unit_test(test_folds_shared) };
     return cmocka_run_group_tests(tests, NULL, NULL);
