@@ -183,6 +183,31 @@ static void looks_on_before_a_yield(void **state)
     assert_true(p.yields == 9 && l.asked == 0);
 }
 
+/* A spin's length is that of the clock, whatever a pause takes. The best of many: others may have
+ * the CPU. */
+static void spins_by_the_clock(void **state)
+{
+    (void)state;
+    enum { PAUSES = 64, TRIES = 100, TIMES = 5 };
+    struct play p = { 0 };
+    struct wait_ways ways = ways_of(&p);
+    uint64_t pauses = UINT64_MAX, spin = UINT64_MAX;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t began = clock_tick();
+        for (int k = 0; k < PAUSES; k++)
+            cpu_pause();
+        uint64_t took = clock_tick() - began;
+        pauses = took < pauses ? took : pauses;
+    }
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t began = clock_tick();
+        assert_int_equal(wait_spin(&word, 1, ends, BUDGET(pauses, 0, 0), &ways), 0);
+        uint64_t took = clock_tick() - began;
+        spin = took < spin ? took : spin;
+    }
+    assert_in_range(spin, pauses, TIMES * pauses);
+}
+
 /* Yields that were followed by a long sleep were in vain, those followed by a short one too few. */
 static void yields_follow_the_sleeps(void **state)
 {
@@ -417,6 +442,7 @@ int main(void)
         cmocka_unit_test_setup(looks_on_before_a_yield, fresh),
         cmocka_unit_test_setup(ends_end_it, fresh),
         cmocka_unit_test_setup(yielding_is_bounded_in_time, fresh),
+        cmocka_unit_test_setup(spins_by_the_clock, fresh),
         cmocka_unit_test_setup(yields_follow_the_sleeps, fresh),
         cmocka_unit_test_setup(turns_spend_the_same_budget, fresh),
         cmocka_unit_test_setup(pace_is_learned, fresh),
