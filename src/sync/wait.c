@@ -9,7 +9,7 @@
  * on before it. Measured with 4 ranks on 2 CPUs: 2 switches a barrier, not 3, in 0.72 of the time.
  *
  * If ranks are late by milliseconds again and again, yields only burn time: 80 of them 100 us. So
- * each long sleep after them halves their number, three times at most, and each short sleep
+ * each long sleep after them halves their number, four times at most, and each short sleep
  * doubles it. Measured, 8 ranks on 2 CPUs, Linux 6.18: barriers back to back need 1 yield. */
 #include "sync/wait.h"
 
@@ -28,7 +28,8 @@ enum { PIECE_FIRST = 20000, PIECE_MOST = 2000000 };
 
 /* ns: asleep for less, a rank would have done better to yield on; for more, not to yield at all. In
  * between it may be that other programs had the CPUs. */
-enum { SOON = 1000000, LATE = 10000000, HALVINGS_MOST = 3 };
+enum { SOON = 1000000, LATE = 10000000, HALVINGS_MOST = 4, HALVINGS_LONG = 3,
+       HALVINGS_SPIN = 2 };
 
 uint32_t wait_yields(const struct wait_budget *budget)
 {
@@ -48,12 +49,19 @@ void wait_slept(struct wait_budget *budget, uint64_t took)
         store_relaxed8(&budget->halvings, (uint8_t)(halvings + 1));
 }
 
+bool wait_long_lately(const struct wait_budget *budget)
+{
+    /* relaxed: a hint, right at any value that it ever had */
+    return load_relaxed8(&budget->halvings) >= HALVINGS_LONG;
+}
+
 struct wait_budget wait_learned_budget(const struct wait_budget *budget)
 {
     /* relaxed: a bound, right at any value that it ever had */
     uint8_t halvings = load_relaxed8(&budget->halvings);
     return (struct wait_budget){
-        .spin_ticks = budget->spin_ticks >> halvings, .yields = wait_yields(budget),
+        .spin_ticks = budget->spin_ticks >> (halvings < HALVINGS_SPIN ? halvings : HALVINGS_SPIN),
+        .yields = wait_yields(budget),
         .yield_ticks = budget->yield_ticks, .spin_rounds = budget->spin_rounds
     };
 }

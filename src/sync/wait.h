@@ -58,6 +58,9 @@ uint32_t wait_yields(const struct wait_budget *budget);
  * was long, all of them were in vain. */
 void wait_slept(struct wait_budget *budget, uint64_t took);
 
+/* True: the last few sleeps of this budget's waits were long. */
+bool wait_long_lately(const struct wait_budget *budget);
+
 /* What a wait may spend of it for which another thread of the rank wakes up as well: spins are as
  * much in vain as yields, and halved with them. */
 struct wait_budget wait_learned_budget(const struct wait_budget *budget);
@@ -81,7 +84,7 @@ struct wait_budget wait_pace_budget(const struct wait_pace *pace,
 
 /* Before a sleep the waiter looks at what has no word: deadlines, deaths without a mark. So a sleep
    is cut into slices, ns.
-   WAIT_BRIEF  on the word alone. Only where ranks share CPUs, and most sleeps are short
+   WAIT_BRIEF  on the word alone. Only where ranks share CPUs, unless sleeps have been long lately
    WAIT_LONG   on all words that can end the wait
    No thread sleeps longer between two looks. */
 enum { WAIT_BRIEF = 1000000, WAIT_LONG = 250000000 };
@@ -95,7 +98,7 @@ enum wait_slice {
 
 static inline int wait_first_slice(const struct wait_budget *budget)
 {
-    return budget->spin_ticks ? SLICE_FIRST : SLICE_BRIEF;
+    return budget->spin_ticks || wait_long_lately(budget) ? SLICE_FIRST : SLICE_BRIEF;
 }
 
 static inline uint64_t wait_slice_ns(int slice)

@@ -218,8 +218,8 @@ static void yields_follow_the_sleeps(void **state)
     struct wait_ways ways = ways_of(&p);
     static const struct { uint64_t took; int yields; } rows[] = {
         { SHORT, 80 }, { MIDDLE, 80 }, { LONG, 40 }, { MIDDLE, 40 }, { LONG, 20 }, { LONG, 10 },
-        { LONG, 10 }, { WAIT_BRIEF, 10 }, { SHORT, 20 }, { MIDDLE, 20 }, { SHORT, 40 },
-        { SHORT, 80 }, { SHORT, 80 }
+        { LONG, 5 }, { LONG, 5 }, { WAIT_BRIEF, 5 }, { SHORT, 10 }, { MIDDLE, 10 }, { SHORT, 20 },
+        { SHORT, 40 }, { SHORT, 80 }, { SHORT, 80 }
     };
     assert_int_equal(wait_yields(&budget), 80);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -227,6 +227,9 @@ static void yields_follow_the_sleeps(void **state)
         wait_slept(&budget, rows[i].took);
         assert_int_equal(wait_spin(&word, 1, ends, &budget, &ways), 0);
         assert_int_equal(p.yields, rows[i].yields);
+        assert_int_equal(wait_long_lately(&budget), rows[i].yields <= 10);
+        assert_int_equal(wait_first_slice(&budget),
+                         rows[i].yields <= 10 ? SLICE_FIRST : SLICE_BRIEF);
         struct wait_turns turns = { 0 };
         while (wait_turn(&turns, &budget, &ways)) { }
         assert_int_equal(p.yields, 2 * rows[i].yields);
