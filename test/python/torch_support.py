@@ -27,10 +27,9 @@ except ImportError as error:
     skip(str(error))
 
 DEATH = -9
-# Gloo drops one connection in some thousands while it makes its mesh ("Connection closed by peer"),
-# and the rank at the other end waits for the group's whole timeout. Then there is no group, and
-# what is tested here has not begun. How such a rank ends (EX_TEMPFAIL), and what a group of gloo's
-# own may wait.
+# Gloo was seen to drop a connection while it made its mesh ("Connection closed by peer"); the rank
+# at the other end waits for the group's whole timeout. Then there is no group, and what is tested
+# here has not begun. How such a rank ends (EX_TEMPFAIL), and what a group of gloo's own may wait.
 NO_MESH, MESH_LIMIT = 75, datetime.timedelta(seconds=25)
 DOUBLE = torch.float64
 default = dist.distributed_c10d._get_default_group
@@ -80,11 +79,12 @@ def plain(n, body, *args, timeout=100):
 
 
 def meshed(run):
-    """run(folder), which says how each rank ended, where gloo has connected its ranks."""
+    """run(folder), which says how each rank ended, where gloo has connected its ranks. A rank that
+    a signal ended closes its connections, too: then it is not gloo's fault."""
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
             got = run(folder)
-        if NO_MESH not in got:
+        if NO_MESH not in got or min(got) < 0:
             break
         print(f"gloo did not connect its ranks, which ended by {got}: once more", file=sys.stderr)
     return got
