@@ -32,7 +32,8 @@ size_t stream_bytes(const struct coll *c)
 {
     unsigned how = parts_how(c);
     size_t block = c->count * c->width;
-    if (((how & PARTS_FOLD) && !(how & PARTS_ROOT_TAKES)) || !parts_takes(c))
+    bool each_own = (how & PARTS_FOLD) && (how & (PARTS_EACH | PARTS_LOWER));
+    if (each_own || !parts_takes(c))
         return 0;
     if (how & PARTS_UNEVEN)
         return c->lists.most * c->width;

@@ -8,7 +8,7 @@
 #include "coll/coll.h"
 
 /* The results that this rank writes, of a kind of parts.h, as far as the choice counts them: of a
- * gather or all_gather one block. In a reduce_scatter each folds its own: there is no choice. */
+ * gather or all_gather one block. In a reduce_scatter or scan each folds its own: no choice. */
 size_t stream_bytes(const struct coll *c);
 /* Called before an operation that writes `bytes` of results here; sets c->stream.on. Never on if in
  * place: the lines are then in the caches. */

@@ -120,6 +120,8 @@ static void test_bytes(void **state)
         { KIND_GATHER, BLOCK, 0 },
         { KIND_ALL_GATHER, BLOCK, BLOCK },
         { KIND_ALL_TO_ALL, RANKS * BLOCK, RANKS * BLOCK },
+        { KIND_ALL_REDUCE, BLOCK, BLOCK },
+        { KIND_REDUCE, BLOCK, 0 },
         { KIND_REDUCE_SCATTER, 0, 0 },
         { KIND_SCAN, 0, 0 },
     };
